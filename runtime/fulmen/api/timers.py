@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Hashable
 from datetime import datetime
@@ -53,6 +54,12 @@ class Timers:
         """The batch clock in seconds; None before the first batch. For the engine."""
         self.window_calls = WindowCalls()
         """Of windows with tuples. For the engine."""
+        self.room: float = math.inf
+        """How many results timers of event time may still bring in this batch. For the engine, and
+        for windows with many keys: when it is used up, they set the timer again, for the same time.
+        """
+        self.results = 0
+        """How many results wait for timers, of such windows. For the engine."""
 
     def __reduce__(self) -> Any:  # a copy of a context is nobody's
         return Timers, ()

@@ -13,8 +13,13 @@ class StateOnDisk(Protocol):
         """Have the values of these keys at hand."""
         ...
 
-    def items_of(self, *parts: Any) -> Iterator[tuple[Any, Any]]:
-        """All entries whose keys are tuples that begin with these parts, in the order of keys."""
+    def items_of(self, *parts: Any, after: Any = None) -> Iterator[tuple[Any, Any]]:
+        """All entries whose keys are tuples that begin with these parts, in the order of keys.
+
+        Args:
+            parts: The parts.
+            after: Begin with the keys that come after this one. None: with the first.
+        """
         ...
 
     def keys_of(self, *parts: Any) -> Iterator[Any]:

@@ -139,9 +139,9 @@ def test_only_what_a_batch_asks_for_is_in_memory(monkeypatch):
 def test_a_late_row_of_a_key_that_is_there_goes_through_no_window(monkeypatch):
     through, of_span = [], DiskWindows._of_span
 
-    def counted(windows, span):
+    def counted(windows, span, **how):
         through.append(span[0])
-        return of_span(windows, span)
+        return of_span(windows, span, **how)
 
     monkeypatch.setattr(DiskWindows, "_of_span", counted)
     late = {"window": TUMBLING, "aggregates": {"n": "count()"}, "allowedLateness": "1d"}

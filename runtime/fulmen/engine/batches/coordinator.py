@@ -44,7 +44,7 @@ from fulmen.engine.batches.summaries import (
     seconds_with_processors,
 )
 from fulmen.engine.batches.transactions import Outcome, Transactions
-from fulmen.engine.batches.watermarks import watermarks_after, watermarks_of
+from fulmen.engine.batches.watermarks import BoltTimes, watermarks_after, watermarks_of
 from fulmen.engine.protocol.deliveries import Deliveries, pack_deliveries
 from fulmen.engine.protocol.header import Header
 from fulmen.engine.protocol.placed_topology import CurrentTopology, PlacedTopology
@@ -116,7 +116,7 @@ class Coordinator:
             base=last.base,
             clock=clock.seconds,
             previous_clock=clock.before,
-            default_permit=0 if last.holds else self.size.permit,
+            default_permit=0 if last.holds or last.watermarks.are_behind else self.size.permit,
             active=self.active,
             deliveries=None if large else last.deliveries,
             emit_seconds=self.size.seconds_to_emit(placed.topology.spec, placed.plan),
@@ -124,6 +124,7 @@ class Coordinator:
             bases=self.skipping.bases,
             transactions=work,
             watermarks=watermarks_of(last.watermarks, placed, wall),
+            paged=tuple(last.watermarks.told),
         )
         self.attempt = self.turns.begin(self.blame.begin(header, placed.spout_tasks, now))
         return self.attempt
@@ -194,7 +195,10 @@ class Coordinator:
                 summaries,
                 self.unfinished.exhausted,
                 header.clock,
-                {name: header.watermarks[name][0] for name in placed.by_clock},
+                BoltTimes(
+                    {name: header.watermarks[name][0] for name in placed.by_clock},
+                    self._rests.many_due(placed, summaries),
+                ),
                 more_may_come=self.turns.more_may_come,
             )
         has_changed = any(s.updates for s in summaries) or bool(header.transactions)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
+from typing import NamedTuple
 
 from fulmen.api.event_time import milliseconds
 from fulmen.engine.protocol.placed_topology import PlacedTopology
@@ -12,6 +13,21 @@ from fulmen.engine.protocol.summary import Summary
 from fulmen.engine.time.event_times import WHOLE_TASK
 from fulmen.engine.time.watermarks import PART, TASK, SourceTime, WatermarkRule, Watermarks
 from fulmen.topology.resource.event_time import EventTime
+
+
+class BoltTimes(NamedTuple):
+    """What a batch tells of the event times of bolts.
+
+    Attributes:
+        by_clock: The watermarks that it had of bolts that go by the clock.
+        due: Bolt that may have too many results for one batch -> when the next ones are due.
+    """
+
+    by_clock: Mapping[str, int] = MappingProxyType({})
+    due: Mapping[str, int] = MappingProxyType({})
+
+
+NO_BOLT_TIMES = BoltTimes()
 
 
 def watermarks_of(
@@ -42,7 +58,7 @@ def watermarks_after(
     summaries: Sequence[Summary],
     exhausted: Mapping[int, bool | None],
     clock: float,
-    by_clock: Mapping[str, int] = MappingProxyType({}),
+    bolts: BoltTimes = NO_BOLT_TIMES,
     *,
     more_may_come: bool = False,
 ) -> Watermarks:
@@ -54,11 +70,11 @@ def watermarks_after(
         summaries: Of all parts of the batch.
         exhausted: Spout task -> whether it has said, in batches before, that nothing will come.
         clock: The batch clock.
-        by_clock: The watermarks that the batch had of bolts that go by the clock.
+        bolts: What is known of bolts.
         more_may_come: Whether more of a source that has ended may come in another run: then it
             holds event time, for what is behind the others would be late in that.
     """
-    if not (placed.event_times or by_clock):
+    if not (placed.event_times or bolts.by_clock):
         return watermarks
     newest: dict[str, dict[str, int]] = {name: {} for name in placed.event_times}
     unread: dict[str, dict[str, list[str] | None]] = {name: {} for name in placed.event_times}
@@ -96,7 +112,7 @@ def watermarks_after(
             to_read[component],
         )
     kept = {name: sources[name] for name in placed.event_times}
-    return replace(watermarks, sources=kept).with_passed(placed.inputs, over, by_clock)
+    return replace(watermarks, sources=kept).with_passed(placed.inputs, over, *bolts)
 
 
 def _named(part: str) -> str:

@@ -98,6 +98,8 @@ class Header:
         transactions: What is to be processed and committed in a transactional topology.
         watermarks: Bolt -> the watermark of what it receives, and the one before it: what is due by
             that one has fired.
+        paged: Bolts that bring so many results of event time at most as fit into the batch: what is
+            behind them waits for the rest.
         ends_time: Nothing will come any more: all timers of event time are due.
         looks_ahead: All of them are called as well, for what they emit alone: of what the batch
             changes only what sinks have is kept.
@@ -133,6 +135,7 @@ class Header:
     drains: bool = False
     transactions: TransactionWork = field(default_factory=TransactionWork)
     watermarks: Mapping[str, tuple[int, int | None]] = field(default_factory=dict)
+    paged: tuple[str, ...] = ()
     ends_time: bool = False
     looks_ahead: bool = False
     wall: float = 0.0

@@ -88,11 +88,14 @@ class PendingTimers(NamedTuple):
         event: When the next one of event time is due, in milliseconds; None: there is none.
         clock: The same by the batch clock, in seconds.
         number: How many there are.
+        are_many: Whether so many results may be due by event time at once that a batch does not
+            bring all of them.
     """
 
     event: int | None
     clock: float | None
     number: int = 0
+    are_many: bool = False
 
 
 @dataclass(kw_only=True)

@@ -170,14 +170,17 @@ class TaskTimers(TimerKeeper):
         is_passed = at is not None and watermark is not None and at <= watermark
         return is_passed or (self._allowed > 0 and by_clock is not None and by_clock <= clock)
 
-    def take_due(self, watermark: float | None, clock: float) -> list[list[Any]]:
+    def take_due(
+        self, watermark: float | None, clock: float, most: int | None = None
+    ) -> list[list[Any]]:
         """Forget those that are due. Gives the key and the time of each, in the order of times.
 
         Args:
             watermark: Of event time, in milliseconds; None: not known.
             clock: The batch clock. Of those by it no more than `AT_ONCE` are due in a batch.
+            most: So many of event time at most; None: all.
         """
-        due = [] if watermark is None else self._taken(int, watermark, None)
+        due = [] if watermark is None else self._taken(int, watermark, most)
         by_clock = self._taken(float, clock, self._allowed)
         self._allowed -= len(by_clock)
         return due + by_clock

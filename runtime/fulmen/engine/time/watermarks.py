@@ -17,6 +17,8 @@ the same. The invariants:
   time of all that was read counts. A task that was never asked holds the watermark, too.
 - Parts without an end, such as partitions, hold the watermark before their first tuple as well
   while the spout says that they have something to read, unless they are idle.
+- A bolt that has too many results for one batch brings them in several, and tells the bolts behind
+  it how far it was before, until it has brought all. Spouts emit nothing meanwhile.
 - Any other component has the minimum of those it receives tuples from. Those without event times
   are left out, and so are those whose sources have all ended. Results that these still have must
   not be late for what they meet: so they go on with the source that is furthest then, which is at
@@ -217,19 +219,28 @@ class Watermarks:
         sources: Of each component that declares event times.
         passed: Component -> the watermark of what it receives.
         closed: The same before the commit: what was due by it has fired.
+        told: Bolt that may have too many results for one batch -> the watermark that it tells those
+            behind it, instead of that of what it receives.
         ended: Components that declare event times, and will never emit again. Not in a commit.
     """
 
     sources: Mapping[str, SourceTime] = field(default_factory=dict)
     passed: Mapping[str, int] = field(default_factory=dict)
     closed: Mapping[str, int] = field(default_factory=dict)
+    told: Mapping[str, int | None] = field(default_factory=dict)
     ended: frozenset[str] = field(default=frozenset(), compare=False)
+
+    @property
+    def are_behind(self) -> bool:
+        """Whether a bolt has not brought all results that were due in the batch."""
+        return any(at != self.closed.get(bolt) for bolt, at in self.told.items())
 
     def with_passed(
         self,
         inputs: Mapping[str, Sequence[str]],
         ended: Collection[str],
         by_clock: Mapping[str, int] = MappingProxyType({}),
+        due: Mapping[str, int] = MappingProxyType({}),
     ) -> Watermarks:
         """Copy with the watermarks of all bolts made anew.
 
@@ -237,7 +248,9 @@ class Watermarks:
             inputs: Bolt -> the components that it receives tuples from, each behind its own.
             ended: Components that declare event times, and will never emit again.
             by_clock: Bolt that goes by the clock -> the time of the batch.
+            due: Bolt that may have too many results for one batch -> when the next ones are due.
         """
+        told: dict[str, int | None] = {}
         out: dict[str, int | None] = {
             **by_clock,
             **{name: one.watermark for name, one in self.sources.items() if name not in ended},
@@ -260,7 +273,14 @@ class Watermarks:
                 known.add(bolt)
                 if times:
                     out[bolt] = least
-        return Watermarks(self.sources, passed, self.passed, frozenset(ended))
+            if bolt in by_clock or bolt not in due or least is None:
+                continue
+            if due[bolt] <= least:
+                is_behind = before is not None and due[bolt] <= before
+                told[bolt] = self.told.get(bolt, before) if is_behind else before
+                if bolt not in self.sources:
+                    out[bolt] = told[bolt]
+        return Watermarks(self.sources, passed, self.passed, told, frozenset(ended))
 
     def renamed(self, names: Mapping[str, str]) -> Watermarks:
         """Copy for components that were renamed: the old name of each, and its new one."""
@@ -268,7 +288,8 @@ class Watermarks:
         def moved(of: Mapping[str, T]) -> dict[str, T]:
             return {names.get(name, name): one for name, one in of.items()}
 
-        return Watermarks(moved(self.sources), moved(self.passed), moved(self.closed))
+        of_bolts = moved(self.passed), moved(self.closed), moved(self.told)
+        return Watermarks(moved(self.sources), *of_bolts)
 
     def with_tasks(self, numbers: Mapping[str, int]) -> Watermarks:
         """Copy for components with so many tasks: what stands for a task that goes is left out.
@@ -289,7 +310,8 @@ class Watermarks:
             for name, source in self.sources.items()
         }
         content = {"format": FORMAT, "sources": sources, "passed": dict(self.passed)}
-        return json.dumps({**content, "closed": dict(self.closed)}, separators=(",", ":")).encode()
+        content |= {"closed": dict(self.closed), "told": dict(self.told)}
+        return json.dumps(content, separators=(",", ":")).encode()
 
     @staticmethod
     def decode(data: bytes | None) -> Watermarks:
@@ -310,7 +332,7 @@ class Watermarks:
             name: SourceTime(watermark, {n: SourcePart(*part) for n, part in parts.items()})
             for name, (watermark, parts) in content["sources"].items()
         }
-        return Watermarks(sources, content["passed"], content["closed"])
+        return Watermarks(sources, content["passed"], content["closed"], content["told"])
 
 
 def _meeting_what_goes_on(

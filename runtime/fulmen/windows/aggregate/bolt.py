@@ -191,7 +191,7 @@ class Aggregate(ChunkBolt):
             looks_at_none and self._windows.takes_chunks and self._aggregates.takes_groups
         )
         self._open_windows = open_windows_gauge(context)
-        self._open_windows.set(self._windows.count)
+        self._count_windows()
         self._forget_origin()
 
     def _note_what_is_kept(self) -> None:
@@ -384,7 +384,12 @@ class Aggregate(ChunkBolt):
     def end_batch(self, collector: BasicOutputCollector) -> None:
         self._forget_origin()
         self._windows.end_batch()
-        self._open_windows.set(self._windows.count)
+        self._count_windows()
+
+    def _count_windows(self) -> None:
+        count = self._windows.count
+        self._open_windows.set(count)
+        self._context.timers.results = count
 
     @override
     def on_timer(self, key: Any, at: float, collector: BasicOutputCollector) -> None:

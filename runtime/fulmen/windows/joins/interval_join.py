@@ -220,4 +220,5 @@ class IntervalJoin(Join):
     @override
     def on_timer(self, key: Any, at: float, collector: BasicOutputCollector) -> None:
         for side, one in self._kept.due(key, int(at)):
+            self._context.timers.room -= 1
             self.unmatched(side, one[KEY], one[ROW], collector)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from typing import Any
 
 from typing_extensions import override
@@ -51,6 +52,7 @@ class WindowJoin(Join):
         else:
             fixed = JoinedWindowsOnDisk if is_on_disk(self.state) else JoinedFixedWindows
             self._windows = fixed(window.spans(), *rest)
+        context.timers.results = self._windows.count
 
     @override
     def add(self, side: int, key: Key, time: int, row: Row, joined: Emits) -> bool:
@@ -79,17 +81,21 @@ class WindowJoin(Join):
     @override
     def end_batch(self, collector: BasicOutputCollector) -> None:
         self._windows.end_batch()
+        self._context.timers.results = self._windows.count
 
     @override
     def on_timer(self, key: Any, at: float, collector: BasicOutputCollector) -> None:
-        for of_key, span, rows, has_ended, is_over in self._windows.due(key, int(at)):
-            edges = _edges(span)
-            if has_ended and self._kind not in ("semi", "anti"):
-                for one in rows[LEFT]:
-                    for i in self.chosen(LEFT, one, rows[RIGHT]):
-                        self.matched(LEFT, one, rows[RIGHT][i], collector, edges)
-            if is_over:
-                self._end(of_key, rows, edges, collector)
+        with closing(self._windows.due(key, int(at))) as due:
+            for of_key, span, rows, has_ended, is_over in due:
+                edges = _edges(span)
+                if has_ended and self._kind not in ("semi", "anti"):
+                    for one in rows[LEFT]:
+                        chosen = self.chosen(LEFT, one, rows[RIGHT])
+                        self._context.timers.room -= len(chosen)
+                        for i in chosen:
+                            self.matched(LEFT, one, rows[RIGHT][i], collector, edges)
+                if is_over:
+                    self._end(of_key, rows, edges, collector)
         self._tell(collector)
 
     def _end(self, key: Key, rows: OfKey, edges: Row, collector: BasicOutputCollector) -> None:

@@ -1,5 +1,7 @@
 """Watermarks are what their definition says, for any course of events."""
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -107,6 +109,24 @@ def test_a_bolts_watermark_never_goes_back_and_the_one_before_is_closed():
     second = first.with_passed(GRAPH, [])  # y is back
     assert first.passed["b"] == second.passed["b"] == 9
     assert (first.closed, second.closed) == ({}, first.passed)
+
+
+def test_a_bolt_with_too_much_for_one_batch_tells_how_far_it_was_until_it_is_done():
+    inputs, found, it = {"a": ["s"], "b": ["a"]}, [], Watermarks()
+    batches = [(5, 10), (12, 10), (12, 10), (13, 10), (20, 15), (20, 15), (20, 99)]
+    for source, due in batches:  # and when the next results of `a` are due
+        it = replace(it, sources={"s": SourceTime(source)}).with_passed(inputs, (), due={"a": due})
+        it = Watermarks.decode(it.encode())
+        found.append((it.passed["a"], it.passed["b"], "a" in it.told, it.are_behind))
+    assert found == [
+        (5, 5, False, False),
+        (12, 5, True, False),  # the next batch brings the first page
+        (12, 5, True, True),
+        (13, 5, True, True),
+        (20, 13, True, False),  # all that was due by 13 has come
+        (20, 13, True, True),
+        (20, 20, False, False),
+    ]
 
 
 def test_a_checkpoint_without_watermarks_begins_with_none():

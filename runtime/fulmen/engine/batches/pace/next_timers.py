@@ -32,6 +32,27 @@ class NextTimers:
             self._run, self._parts, self._last_due = run, {}, {}
         self._parts |= {(s.stage, s.partition): s.timers for s in summaries}
 
+    def many_after(self, run: str, summaries: Sequence[Summary], plan: Plan) -> Mapping[str, int]:
+        """When timers of event time are due next that may bring too much for one batch.
+
+        Args:
+            run: As of `committed`.
+            summaries: Of a batch that does not count yet.
+            plan: Which tasks components have.
+
+        Returns:
+            By component.
+        """
+        after = NextTimers()
+        after._run, after._parts = self._run, dict(self._parts)
+        after.committed(run, summaries)
+        many = {plan.component_of(task) for task, timers in after.by_task() if timers.are_many}
+        due: dict[str, int] = {}
+        for task, (at, *_) in after.by_task() if many else ():
+            if at is not None and (name := plan.component_of(task)) in many:
+                due[name] = min(at, due.get(name, at))
+        return due
+
     def copy(self) -> NextTimers:
         """Copy it, to be read while this one changes."""
         same = NextTimers()

@@ -7,7 +7,7 @@ longer. No rest goes beyond what is due: a tick, a timer, a failed message that 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 from fulmen.engine.batches.done import Done
 from fulmen.engine.batches.pace.idle import HOLD_SECONDS, Idle
@@ -16,6 +16,7 @@ from fulmen.engine.batches.pace.stage_skipping import StageSkipping
 from fulmen.engine.batches.watermarks import watermarks_of
 from fulmen.engine.protocol.header import Header
 from fulmen.engine.protocol.placed_topology import PlacedTopology
+from fulmen.engine.protocol.summary import Summary
 from fulmen.plan import Plan
 
 LEAST_WAIT = 0.001
@@ -59,6 +60,10 @@ class Rests:
     def awaits_event_time(self) -> bool:
         """Whether a bolt has a timer of event time."""
         return any(timers.event is not None for _, timers in self._next_timers.by_task())
+
+    def many_due(self, placed: PlacedTopology, summaries: Sequence[Summary]) -> Mapping[str, int]:
+        """When timers are due that may bring too much for one batch: see `NextTimers`."""
+        return self._next_timers.many_after(placed.run, summaries, placed.plan)
 
     def is_timer_due(self, header: Header, plan: Plan) -> bool:
         """Whether a bolt's timer is due in a batch."""

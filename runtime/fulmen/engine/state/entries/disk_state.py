@@ -172,14 +172,20 @@ class DiskState(MutableMapping[Any, Any]):
     def values(self) -> ValuesView[Any]:
         return _Values(self)
 
-    def items_of(self, *parts: Any) -> Iterator[tuple[Any, Any]]:
+    def items_of(self, *parts: Any, after: Any = None) -> Iterator[tuple[Any, Any]]:
         """All entries whose keys are tuples that begin with these parts; none of them stays.
 
         They come in the order of `key_bytes`. Those that were given may change meanwhile.
+
+        Args:
+            parts: The parts.
+            after: Begin with the keys that come after this one. None: with the first.
         """
-        changed = sorted((bytes_of(key), key) for key in self._changed_of(parts))
+        begin = b"" if after is None else bytes_of(after)
+        some = ((bytes_of(key), key) for key in self._changed_of(parts))
+        changed = sorted((kb, key) for kb, key in some if kb > begin)
         there, at = {kb for kb, _ in changed}, 0
-        for kb, record in self.entries.scan(of=prefix_of(parts)):
+        for kb, record in self.entries.scan(begin, prefix_of(parts)):
             while at < len(changed) and changed[at][0] < kb:
                 yield from self._changed_item(changed[at][1])
                 at += 1

@@ -100,6 +100,8 @@ class BoltTask(Task):
         self.named_calls.begin_batch(header)
         super().begin_batch(header)
         self.letters.begin_batch(header)
+        if self.timers is not None:
+            self.timers.begin_batch(header)
         if self.was_told:
             self.named_calls.note_committed()
 

@@ -6,6 +6,7 @@ commit that has written the key.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -13,6 +14,7 @@ from typing_extensions import override
 
 from fulmen.api.components import overrides
 from fulmen.api.event_time import milliseconds
+from fulmen.api.timers import Timers
 from fulmen.api.tuples import TICK_COMPONENT, TIMER_STREAM
 from fulmen.checkpoint.rewriting import Journals, Update
 from fulmen.engine.keyed.homes import TTL, is_of_ttl
@@ -24,6 +26,9 @@ from fulmen.engine.tasks.task_part import TaskPart
 from fulmen.engine.time.timers import TaskTimers
 from fulmen.engine.tuples.chunk import Chunk
 from fulmen.engine.tuples.tuple_rows import TupleRows
+
+PAGE = 100_000
+"""So many results of event time are brought in a batch at most, if there may be more."""
 
 
 def _seconds(ttl: Any) -> float:
@@ -49,6 +54,7 @@ class AuthorTimers(TaskPart):
         """Restore the timers; call `settle` when the author's instance is opened."""
         self.waiting = task.guarded("restoring its timers", lambda: TaskTimers.restored(journals))
         self._task = task
+        self._now: float | None = None  # until when timers of event time are due
         self._ttl: float | None = None  # how long a key of `self.state` is kept; None: for good
         self._without_timer: Iterator[Collection[Any]] = iter(())
 
@@ -74,6 +80,28 @@ class AuthorTimers(TaskPart):
         """Let the author set timers, if the class has `on_timer` by now: `prepare` may set it."""
         if overrides(self._task.instance, "on_timer"):
             self._task.context.timers.keeper = self.waiting
+
+    def begin_batch(self, header: Header) -> None:
+        """A batch begins."""
+        is_paged = self._task.component in header.paged
+        is_last = header.ends_time or header.looks_ahead
+        self._timers.room = PAGE if is_paged and not is_last else math.inf
+        self._now = self._watermark(header)
+
+    @property
+    def _timers(self) -> Timers:
+        return self._task.context.timers
+
+    @property
+    def _is_behind(self) -> bool:
+        """Whether not all that is due fits into the batch."""
+        at = self.waiting.next[0] if self._timers.room <= 0 else None
+        return at is not None and self._now is not None and at <= self._now
+
+    @property
+    @override
+    def wants_batch(self) -> bool:
+        return self._is_behind
 
     @override
     def confirm(self, tag: str) -> None:
@@ -101,9 +129,13 @@ class AuthorTimers(TaskPart):
 
     @override
     def tell(self, summary: Summary) -> None:
-        if self.waiting:
-            pending = PendingTimers(*self.waiting.next, len(self.waiting))
-            summary.timers[self._task.task] = pending
+        if not self.waiting:
+            return
+        number, task = len(self.waiting), self._task.task
+        are_many = self._timers.keeper is not None and max(number, self._timers.results) > PAGE
+        summary.timers[task] = PendingTimers(*self.waiting.next, number, are_many)
+        if self._is_behind:
+            summary.holds[task] = "more is due by event time than fits into a batch"
 
     def _forget_expired(self, rows: Sequence[list[Any]]) -> list[list[Any]]:
         """Forget keys of the state whose time has come. Gives the timers that are others."""
@@ -119,7 +151,8 @@ class AuthorTimers(TaskPart):
 
     def are_due(self, header: Header) -> bool:
         """Whether a timer is due in this batch."""
-        return self.waiting.is_due(self._watermark(header), header.clock)
+        watermark = self._watermark(header) if self._timers.room > 0 else None
+        return self.waiting.is_due(watermark, header.clock)
 
     def due(self, header: Header) -> Chunk | None:
         """The chunk of the timers that are due; None: none is, or the class has no `on_timer`.
@@ -130,7 +163,12 @@ class AuthorTimers(TaskPart):
         has_none = context.timers.keeper is None
         if not self.waiting or (has_none and self._ttl is None):
             return None
-        rows = self.waiting.take_due(self._watermark(header), header.clock)
+        room = self._timers.room
+        watermark = self._watermark(header) if room > 0 else None
+        most = None if room == math.inf else int(room)
+        rows = self.waiting.take_due(watermark, header.clock, most)
+        if not has_none:
+            self._timers.room -= sum(type(at) is int for _, at in rows)
         if self._ttl is not None:
             rows = self._forget_expired(rows)
         if has_none:

@@ -1,11 +1,11 @@
 """Fixed windows whose state is on disk: in memory is what a batch has to do with, and no more.
 
-A window that ends is emitted in one batch, as in memory; its keys come in the order of the state.
+The keys of a window that ends come in the order of the state.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from typing_extensions import override
@@ -13,6 +13,7 @@ from typing_extensions import override
 from fulmen.windows.aggregate.kinds.fixed import FixedWindows, written_form
 from fulmen.windows.aggregate.kinds.panes import Kept, Key
 from fulmen.windows.disk import on_disk
+from fulmen.windows.pages import WindowPage
 from fulmen.windows.spans import Span
 
 
@@ -54,11 +55,22 @@ class DiskWindows(FixedWindows):
     @override
     def _drop(self, span: Span) -> None:
         self._open.pop(span, None)
-        self._disk.forget([key for key, _ in self._disk.items_of(span[0])])
+        self._disk.forget(self._given)
 
     @override
-    def _of_span(self, span: Span) -> Iterable[tuple[Key, Any, Kept]]:
-        for (_, plain), written in self._disk.items_of(span[0]):
+    def _go_on_later(self, span: Span, page: WindowPage, *, drops: bool) -> None:
+        given = self._given[: page.taken]
+        self._seen[span] = given[-1]
+        if drops:
+            self._disk.forget(given)
+
+    @override
+    def _of_span(self, span: Span, *, goes_on: bool) -> Iterator[tuple[Key, Any, Kept]]:
+        after = self._seen.get(span) if goes_on else None
+        self._given: list[Any] = []
+        for key, written in self._disk.items_of(span[0], after=after):
+            self._given.append(key)
+            plain = key[1]
             yield (plain,) if self._has_plain_keys else plain, plain, self._read(written)
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
 from typing import Any
 
 from typing_extensions import override
@@ -40,6 +41,7 @@ from fulmen.windows.aggregate.kinds.rows import StateRows
 from fulmen.windows.aggregate.kinds.windower import Windower
 from fulmen.windows.columns import WindowRows, by_windows
 from fulmen.windows.inputs import spans_of
+from fulmen.windows.pages import WindowPage
 from fulmen.windows.spans import Span, Spans
 
 _NONE: dict[Any, Any] = {}
@@ -65,6 +67,8 @@ class FixedWindows(Windower):
         self._begin()
         self._changed: dict[Span, dict[Any, Kept]] = {}
         self._counted: dict[Span, tuple[Sequence[Span], Counter[Any]]] = {}
+        self._seen: dict[Span, Any] = {}
+        """Where windows go on that are brought in pages."""
         self._forget_place()
 
     def _begin(self) -> None:
@@ -374,15 +378,33 @@ class FixedWindows(Windower):
         span: Span = key
         self._timers.cancel((EARLY, span))
         over = span[1] + self._clock.lateness
-        if at < over:
+        if at < over and self._panes.is_final:  # allowedLateness was shorter when it was set
             self._timers.set(span, over)
-            if self._panes.is_final:  # as allowedLateness was shorter when the timer was set
-                return
+            return
+        page = WindowPage(self._timers.room)
         try:
-            self._emit_all(span, ON_TIME_PANE, collector)
+            self._emit_all(span, ON_TIME_PANE, collector, page)
         finally:
-            if at >= over:
-                self._drop(span)
+            self._timers.room -= page.taken
+            if page.is_last:
+                if at >= over:
+                    self._drop(span)
+                else:
+                    self._timers.set(span, over)
+                self._seen.pop(span, None)
+            else:
+                self._go_on_later(span, page, drops=at >= over)
+                self._timers.set(span, at)
+
+    def _go_on_later(self, span: Span, page: WindowPage, *, drops: bool) -> None:
+        """Note which keys of a window, the next ones, are done. `drops`: they are forgotten."""
+        if not drops:
+            self._seen[span] = self._seen.get(span, 0) + page.taken
+            return
+        windows = self._open[span]
+        for plain in list(islice(windows, page.taken)):
+            del windows[plain]
+        self._rows.delete(span, page.taken)
 
     def _drop(self, span: Span) -> None:
         """Forget a window."""
@@ -390,19 +412,31 @@ class FixedWindows(Windower):
         self._rows.delete(span)
         self._columns.drop(span)
 
-    def _of_span(self, span: Span) -> Iterable[tuple[Key, Any, Kept]]:
-        """Each key of a window, the form in which the state has the key, and what is kept of it."""
+    def _of_span(self, span: Span, *, goes_on: bool) -> Iterator[tuple[Key, Any, Kept]]:
+        """Each key of a window, the form in which the state has the key, and what is kept of it.
+
+        `goes_on`: without those that are done.
+        """
         windows = self._open.get(span, _NONE)
         keys = zip(windows, strict=True) if self._has_plain_keys else windows
-        return zip(keys, windows, windows.values(), strict=True)
+        seen = self._seen.get(span, 0) if goes_on else 0
+        return islice(zip(keys, windows, windows.values(), strict=True), seen, None)
 
     @override
     def emit_early(self, place: Any, collector: BasicOutputCollector) -> None:
         self.end_batch()  # as in `on_timer`
         self._emit_all(place, EARLY_PANE, collector)
 
-    def _emit_all(self, span: Span, pane: str, collector: BasicOutputCollector) -> None:
+    def _emit_all(
+        self, span: Span, pane: str, collector: BasicOutputCollector, page: WindowPage | None = None
+    ) -> None:
         """Emit what was not, of all keys of a window.
+
+        Args:
+            span: The window.
+            pane: Of what is emitted.
+            collector: Takes it.
+            page: Says which of the keys are to be emitted, of those that are not done. None: all.
 
         Raises:
             BaseException: The result of a key has raised it. All others are emitted.
@@ -414,7 +448,8 @@ class FixedWindows(Windower):
             for row in self._columns.results(span, when):
                 emit(row)
             return
-        for key, plain, kept in self._of_span(span):
+        of_span = self._of_span(span, goes_on=page is not None)
+        for key, plain, kept in of_span if page is None else page.of(of_span):
             try:
                 if are_several:
                     self._emit_pane(span, plain, kept, pane, collector)

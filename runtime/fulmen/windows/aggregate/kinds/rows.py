@@ -55,8 +55,11 @@ class StateRows:
             some = [window[plain] for plain in changed]
         self._state.update(zip(keys, written(some), strict=True))
 
-    def delete(self, span: Span) -> None:
-        """Delete all rows of a window, which are written."""
-        state = self._state
-        for key in self._keys.pop(span, ()):
+    def delete(self, span: Span, most: int | None = None) -> None:
+        """Delete the first rows of a window, which are written. None: all of them."""
+        state, keys = self._state, self._keys.pop(span, [])
+        if most is not None and most < len(keys):
+            self._keys[span] = keys[most:]
+            del keys[most:]
+        for key in keys:
             del state[key]

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, MutableMapping, Sequence
+import math
+from collections.abc import Generator, Iterable, MutableMapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import Any
 
 from typing_extensions import override
@@ -11,13 +14,14 @@ from typing_extensions import override
 from fulmen.api.context import TopologyContext
 from fulmen.windows.clock import EventClock
 from fulmen.windows.inputs import spans_of
+from fulmen.windows.joins.join import LEFT
 from fulmen.windows.joins.row_log import RowGroup, RowLog
 from fulmen.windows.joins.side_rows import Key, Row
 from fulmen.windows.joins.windows.joined import Due, JoinedWindows, OfKey
 from fulmen.windows.spans import Span, Spans
 
-ROWS = "rows"
-"""Begins the keys of the state."""
+ROWS, DONE = "rows", "done"
+"""Begin the keys of the state."""
 
 
 @dataclass(eq=False, slots=True)
@@ -34,7 +38,8 @@ class JoinedWindow(RowGroup):
 class JoinedFixedWindows(JoinedWindows):
     """The joined windows of one task."""
 
-    # State: (ROWS, start, end, n) -> what a batch has brought to a window: side, key and row.
+    # State: (ROWS, start, end, n) -> what a batch has brought to a window: side, key and row;
+    # (DONE, start, end, n) -> keys that were emitted of a window that is brought in pages, as rows.
     # Memory: the same by window and key. A window has one timer: first for its end, then for that
     # of what may be late; in all tasks the same, so that any of them may get rows of another.
 
@@ -53,16 +58,23 @@ class JoinedFixedWindows(JoinedWindows):
 
     def _restore(self) -> None:
         """Read what the state has."""
-        for place, (_, *edges), rows in self._log.restored(ROWS):
-            window = self._restored(tuple(edges), place)
+        done: list[tuple[Span, Key]] = []
+        for place, (what, *edges), rows in self._log.restored(ROWS, DONE):
+            span = (edges[0], edges[1])
+            window = self._restored(span, place)
+            if what == DONE:
+                done += ((span, key) for _, key in rows)
+                continue
             for side, key, row in rows:
                 window.by_key.setdefault(key, ([], []))[side].append(row)
         for place, both in self._state.items():
-            if place[0] != ROWS:  # it was on disk
+            if place[0] not in (ROWS, DONE):  # it was on disk
                 span, key, _ = place
                 found = self._restored(span, place).by_key.setdefault(key, ([], []))
                 for rows, more in zip(found, both, strict=True):
                     rows += more
+        for span, key in done:
+            self._open[span].by_key.pop(key, None)
 
     def _restored(self, span: Span, place: Any) -> JoinedWindow:
         window = self._open.get(span)
@@ -114,15 +126,31 @@ class JoinedFixedWindows(JoinedWindows):
     def end_batch(self) -> None:
         self._log.end_batch()
 
+    @property
     @override
-    def due(self, timer: Any, at: int) -> Iterator[Due]:
+    def count(self) -> int:
+        return sum(len(window.by_key) for window in self._open.values())
+
+    @override
+    def due(self, timer: Any, at: int) -> Generator[Due]:
         span: Span = timer
         over = self._over(span)
-        is_over = at >= over
-        if not is_over and self._has_rows(span):
-            self._timers.set(span, over)
-        for key, rows in self._over_now(span) if is_over else self._of(span):
-            yield Due(key, span, rows, at == span[1], is_over)
+        if at < over:
+            if self._has_rows(span):
+                self._timers.set(span, over)
+            for key, rows in self._of(span):
+                yield Due(key, span, rows, at == span[1], is_over=False)
+            return
+        try:
+            with closing(self._over_now(span)) as some:
+                for key, rows in some:
+                    self._timers.room -= 1
+                    yield Due(key, span, rows, at == span[1], is_over=True)
+                    if self._timers.room <= 0:
+                        break
+        finally:  # also where a key has raised
+            if self._has_rows(span):
+                self._timers.set(span, at)
 
     def _has_rows(self, span: Span) -> bool:
         """Whether there are rows in a window: a task may have its timer and none of them."""
@@ -133,10 +161,20 @@ class JoinedFixedWindows(JoinedWindows):
         window = self._open.get(span)
         return () if window is None else window.by_key.items()
 
-    def _over_now(self, span: Span) -> Iterable[tuple[Key, OfKey]]:
-        """The same, which are forgotten."""
-        window = self._open.pop(span, None)
+    def _over_now(self, span: Span) -> Generator[tuple[Key, OfKey]]:
+        """The same, of which those that are given are forgotten."""
+        window = self._open.get(span)
         if window is None:
-            return ()
-        self._log.forget(window)
-        return window.by_key.items()
+            return
+        done: list[tuple[int, Key]] = []
+        room = self._timers.room
+        try:
+            for key in list(islice(window.by_key, None if room == math.inf else max(1, int(room)))):
+                done.append((LEFT, key))
+                yield key, window.by_key.pop(key)
+        finally:
+            if window.by_key:
+                self._log.write(window, (DONE, *span), done)
+            else:
+                del self._open[span]
+                self._log.forget(window)

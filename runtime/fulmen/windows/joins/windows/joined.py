@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Sequence
 from typing import Any, NamedTuple
 
 from fulmen.windows.joins.side_rows import Key, Row
@@ -33,6 +33,11 @@ class Due(NamedTuple):
 
 class JoinedWindows(ABC):
     """The windows of one task."""
+
+    @property
+    def count(self) -> int:
+        """How many keys and rows wait for one timer at most. Default: each has its own."""
+        return 0
 
     @abstractmethod
     def live(self, time: int) -> Sequence[Span]:
@@ -68,5 +73,8 @@ class JoinedWindows(ABC):
         """Write what the batch has brought."""
 
     @abstractmethod
-    def due(self, timer: Any, at: int) -> Iterator[Due]:
-        """A timer is due. What is over is forgotten."""
+    def due(self, timer: Any, at: int) -> Generator[Due]:
+        """A timer is due. What is over is forgotten.
+
+        If there are more keys than there is room for in the batch, the timer is set again.
+        """

@@ -5,7 +5,7 @@ In memory is what a batch has to do with, and of a window that ends one key afte
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Generator, Iterable, Iterator
 from itertools import groupby
 from typing import Any
 
@@ -14,7 +14,7 @@ from typing_extensions import override
 from fulmen.windows.disk import on_disk
 from fulmen.windows.joins.row_log import BEFORE_BATCHES
 from fulmen.windows.joins.side_rows import Key
-from fulmen.windows.joins.windows.fixed import ROWS, JoinedFixedWindows
+from fulmen.windows.joins.windows.fixed import DONE, ROWS, JoinedFixedWindows
 from fulmen.windows.joins.windows.joined import OfKey
 from fulmen.windows.spans import Span
 
@@ -29,14 +29,23 @@ class JoinedWindowsOnDisk(JoinedFixedWindows):
     @override
     def _restore(self) -> None:
         self._disk = on_disk(self._state)
-        found = list(self._disk.items_of(ROWS))  # they were in memory
-        for (_, start, end, n), rows in found:
+        self._last: dict[Span, Place] = {}
+        """Where windows go on that are brought in pages."""
+        found, seen = list(self._disk.items_of(ROWS)), list(self._disk.items_of(DONE))
+        done = {(*place[1:3], key) for place, rows in seen for _, key in rows}
+        for (_, start, end, n), rows in found:  # they were in memory
             of_key: dict[Key, OfKey] = {}
             for side, key, row in rows:
-                of_key.setdefault(key, ([], []))[side].append(row)
+                if (start, end, key) not in done:
+                    of_key.setdefault(key, ([], []))[side].append(row)
             for key, both in of_key.items():
                 self._state[(start, end), key, n - BEFORE_BATCHES] = both
-        self._disk.forget(place for place, _ in found)
+        self._disk.forget(place for place, _ in [*found, *seen])
+
+    @property
+    @override
+    def count(self) -> int:
+        return len(self._state)
 
     @override
     def _known(self, span: Span, key: Key) -> OfKey:
@@ -67,7 +76,8 @@ class JoinedWindowsOnDisk(JoinedFixedWindows):
 
     @override
     def _has_rows(self, span: Span) -> bool:
-        return span in self._open or next(self._disk.items_of(span), None) is not None
+        after = self._last.get(span)
+        return span in self._open or next(self._disk.items_of(span, after=after), None) is not None
 
     @override
     def _of(self, span: Span) -> Iterator[tuple[Key, OfKey]]:
@@ -75,14 +85,19 @@ class JoinedWindowsOnDisk(JoinedFixedWindows):
             yield key, rows
 
     @override
-    def _over_now(self, span: Span) -> Iterator[tuple[Key, OfKey]]:
-        for key, rows, places in self._by_key(span):
+    def _over_now(self, span: Span) -> Generator[tuple[Key, OfKey]]:
+        for key, rows, places in self._by_key(span, self._last.pop(span, None)):
             self._disk.forget(places)
+            self._last[span] = places[-1]
             yield key, rows
+        self._last.pop(span, None)
 
-    def _by_key(self, span: Span) -> Iterator[tuple[Key, OfKey, list[Place]]]:
+    def _by_key(
+        self, span: Span, after: Place | None = None
+    ) -> Iterator[tuple[Key, OfKey, list[Place]]]:
         """The rows of each key in a window, and where they are."""
         self.end_batch()  # nothing of this batch comes any more
-        for key, items in groupby(self._disk.items_of(span), key=lambda item: item[0][1]):
+        items_of = self._disk.items_of(span, after=after)
+        for key, items in groupby(items_of, key=lambda item: item[0][1]):
             there = list(items)
             yield key, self._both(both for _, both in there), [place for place, _ in there]

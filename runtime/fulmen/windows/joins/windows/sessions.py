@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, MutableMapping, Sequence
+from collections.abc import Generator, Iterable, MutableMapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -129,7 +129,7 @@ class JoinedSessions(JoinedWindows):
             self._open.clear()
 
     @override
-    def due(self, timer: Any, at: int) -> Iterator[Due]:
+    def due(self, timer: Any, at: int) -> Generator[Due]:
         key = timer[1]
         sessions = self._of(key)
         self._open.pop(key, None)
