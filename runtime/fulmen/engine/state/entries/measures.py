@@ -25,9 +25,12 @@ FEW = 64
 """So many are measured one by one: that is faster then."""
 NO_HASH = -1
 _NONE: Numbers = np.empty(0, np.int64)
-_MASK = 0xFFFFFFFF
+HASH_MASK = 0xFFFFFFFF
+TUPLE_HASH = 2
+"""That of a tuple without parts."""
 _TABLE = np.array(
-    [zlib.crc32(bytes([byte ^ 0xFF])) ^ _MASK ^ (_MASK >> 8) for byte in range(256)], np.int64
+    [zlib.crc32(bytes([byte ^ 0xFF])) ^ HASH_MASK ^ (HASH_MASK >> 8) for byte in range(256)],
+    np.int64,
 )
 """What a byte makes of a CRC: that of `zlib`, without the steps at its beginning and end."""
 
@@ -79,14 +82,14 @@ class KeyMeasures:
 
 def _sizes(values: Sequence[Any], depth: int = DEPTH) -> Numbers | None:
     """Measure values of one kind; None: they are of several kinds."""
-    kind = _kind_of(values)
+    kind = kind_of(values)
     if kind is set:
         return _sizes_of_sets(values)
     if kind is not tuple:
-        return _plain_sizes(values, kind)
+        return plain_sizes(values, kind)
     if not depth:
         return None
-    if (width := _width_of(values)) is None or width > SHORT:
+    if (width := width_of(values)) is None or width > SHORT:
         return None
     total: Numbers = np.full(len(values), 2, np.int64)
     for i in range(width):
@@ -99,7 +102,7 @@ def _sizes(values: Sequence[Any], depth: int = DEPTH) -> Numbers | None:
 def _sizes_of_sets(sets: Sequence[set[Any]]) -> Numbers | None:
     """Measure sets; None: what is in them is of several kinds, or not plain."""
     elements = list(chain.from_iterable(sets))
-    if not elements or (sizes := _plain_sizes(elements, _kind_of(elements))) is None:
+    if not elements or (sizes := plain_sizes(elements, kind_of(elements))) is None:
         return None
     ends = np.cumsum(np.fromiter(map(len, sets), np.int64, len(sets)))
     total = np.append(0, np.cumsum(sizes))[ends]
@@ -107,7 +110,8 @@ def _sizes_of_sets(sets: Sequence[set[Any]]) -> Numbers | None:
     return of_sets
 
 
-def _plain_sizes(values: Sequence[Any], kind: type | None) -> Numbers | None:
+def plain_sizes(values: Sequence[Any], kind: type | None) -> Numbers | None:
+    """Measure values of this kind; None: it is not plain."""
     n = len(values)
     if kind is int:
         return (np.fromiter(map(int.bit_length, values), np.int64, n) >> 3) + 4
@@ -118,13 +122,13 @@ def _plain_sizes(values: Sequence[Any], kind: type | None) -> Numbers | None:
     return None
 
 
-def _kind_of(values: Sequence[Any]) -> type | None:
+def kind_of(values: Sequence[Any]) -> type | None:
     """The type of all of them; None: there are several."""
     kinds = set(map(type, values))
     return kinds.pop() if len(kinds) == 1 else None
 
 
-def _width_of(tuples: Sequence[Any]) -> int | None:
+def width_of(tuples: Sequence[Any]) -> int | None:
     """The length of all of them; None: there are several."""
     widths = set(map(len, tuples))
     return widths.pop() if len(widths) == 1 else None
@@ -175,24 +179,24 @@ def hashes_of(keys: Sequence[Any]) -> Numbers:
 
 def _hashes(keys: Sequence[Any]) -> Numbers | None:
     """Hash keys of one kind; None: they are of several kinds."""
-    kind = _kind_of(keys)
+    kind = kind_of(keys)
     if kind is not tuple:
         return _plain_hashes(keys, kind)
-    if (width := _width_of(keys)) is None:
+    if (width := width_of(keys)) is None:
         return None
-    numbers: Numbers = np.full(len(keys), 2, np.int64)
+    numbers: Numbers = np.full(len(keys), TUPLE_HASH, np.int64)
     for i in range(width):
         part = list(map(itemgetter(i), keys))
-        kind = _kind_of(part)
+        kind = kind_of(part)
         if kind is tuple or (inner := _plain_hashes(part, kind)) is None:
             return None
-        numbers = _crc32(inner, numbers)
+        numbers = crc32_of(inner, numbers)
     return numbers
 
 
 def _plain_hashes(keys: Sequence[Any], kind: type | None) -> Numbers | None:
     if kind is int or kind is bool:
-        return np.fromiter(map(hash, keys), np.int64, len(keys)) & _MASK
+        return np.fromiter(map(hash, keys), np.int64, len(keys)) & HASH_MASK
     if kind is str:
         try:
             return np.fromiter(map(zlib.crc32, map(str.encode, keys)), np.int64, len(keys))
@@ -201,12 +205,12 @@ def _plain_hashes(keys: Sequence[Any], kind: type | None) -> Numbers | None:
     return None
 
 
-def _crc32(words: Numbers, before: Numbers) -> Numbers:
+def crc32_of(words: Numbers, before: Numbers) -> Numbers:
     """`zlib.crc32` of the four bytes of each word, the highest first."""
-    crc = before ^ _MASK
+    crc = before ^ HASH_MASK
     for shift in (24, 16, 8, 0):
         crc = _TABLE[(crc ^ (words >> shift)) & 0xFF] ^ (crc >> 8)
-    return crc ^ _MASK
+    return crc ^ HASH_MASK
 
 
 def stable_hash(key: Any) -> int | None:
@@ -218,13 +222,13 @@ def stable_hash(key: Any) -> int | None:
     if kind is str:
         return zlib.crc32(key.encode("utf-8", "surrogatepass"))
     if kind is int or kind is bool or kind is float:
-        return None if key != key else hash(key) & _MASK
+        return None if key != key else hash(key) & HASH_MASK
     if kind is bytes:
         return zlib.crc32(key, 1)
     if key is None:
         return 0
     if kind is tuple:
-        number = 2
+        number = TUPLE_HASH
         for part in key:
             if (inner := stable_hash(part)) is None:
                 return None

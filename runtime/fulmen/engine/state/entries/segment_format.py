@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import compress, pairwise
-from operator import is_, itemgetter
+from operator import is_
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -24,6 +24,7 @@ from fulmen.engine.state.entries.measures import (
 from fulmen.engine.state.entries.segment_blocks import (
     SEGMENT_BYTES,
     BlockParts,
+    Group,
     Loads,
     block_count,
     blocks_in,
@@ -35,6 +36,7 @@ from fulmen.engine.state.entries.segment_blocks import (
     segment_of,
 )
 from fulmen.engine.state.entries.segments import ALONE_BYTES
+from fulmen.engine.state.entries.typed_columns import TypedColumn, taken, typed_column
 from fulmen.engine.state.entries.value_columns import column_of
 from fulmen.engine.state.pickling import Dumper, dumps
 from fulmen.errors import PASSED_ON, NotReadable, StateError, repr_of, text_of
@@ -85,6 +87,9 @@ def encode(
         StateError: A value can't be pickled.
     """
     entries = _entries(values, deleted, names, measures)
+    typed = entries.typed_keys
+    if typed is not None and typed.are_whole:
+        return _pieces(entries, names, typed.hashes)
     return _pieces(entries, names, lambda: measures.hashes_of(list(values)))
 
 
@@ -119,7 +124,8 @@ def _pieces(
             yield _piece(entries, 1, names)
         return
     deleted = list(compress(entries.keys, entries.is_deleted))
-    entries = _Entries(*entries[:-1], np.append(hashes_of_kept(), hashes_of(deleted)))
+    hashes = np.append(hashes_of_kept(), hashes_of(deleted))
+    entries = _Entries(*entries[:5], hashes, *entries[6:])
     is_large = entries.sizes >= ALONE_BYTES
     for i in np.flatnonzero(is_large).tolist():
         yield _piece(entries.at(slice(i, i + 1)), ALONE_BLOCKS, names)
@@ -143,6 +149,8 @@ class _Entries(NamedTuple):
         is_deleted: Which of them were deleted.
         is_pickled: Which of the values are pickled already.
         hashes: Of the keys; None: all are in one block.
+        typed_keys: The keys that were not deleted, which come first; None: there is no such column.
+        typed_values: Their values, as `typed_keys`.
     """
 
     keys: Sequence[Any]
@@ -151,6 +159,8 @@ class _Entries(NamedTuple):
     is_deleted: npt.NDArray[np.bool_]
     is_pickled: npt.NDArray[np.bool_]
     hashes: Numbers | None = None
+    typed_keys: TypedColumn | None = None
+    typed_values: TypedColumn | None = None
 
     def at(self, where: slice | npt.NDArray[np.bool_]) -> _Entries:
         """Take some of the entries."""
@@ -160,7 +170,25 @@ class _Entries(NamedTuple):
             keys, values = list(compress(self.keys, where)), list(compress(self.values, where))
         hashes = None if self.hashes is None else self.hashes[where]
         sizes, is_deleted = self.sizes[where], self.is_deleted[where]
-        return _Entries(keys, values, sizes, is_deleted, self.is_pickled[where], hashes)
+        typed = self._typed_at(self.typed_keys, where), self._typed_at(self.typed_values, where)
+        return _Entries(keys, values, sizes, is_deleted, self.is_pickled[where], hashes, *typed)
+
+    def _typed_at(
+        self, typed: TypedColumn | None, where: slice | npt.NDArray[np.bool_]
+    ) -> TypedColumn | None:
+        if typed is None or isinstance(where, slice):
+            return None if typed is None else typed.at(where)
+        return typed.at(where[~self.is_deleted])
+
+    def group(self, weight: float, own: Sequence[Any], some: Numbers) -> Group:
+        """The keys at some places, which are these, with their values."""
+        keys, values = self.typed_keys, self.typed_values
+        return Group(
+            weight,
+            len(own),
+            column_of(own) if keys is None else keys.column(some),
+            column_of(taken(self.values, some.tolist())) if values is None else values.column(some),
+        )
 
 
 def _entries(
@@ -170,7 +198,10 @@ def _entries(
     measures: KeyMeasures,
 ) -> _Entries:
     keys, kept = list(values), list(values.values())
-    sizes, of_values = measures.sizes_of(keys), sizes_of(kept)
+    typed_keys, typed_values = typed_column(keys), typed_column(kept)
+    are_whole = typed_keys is not None and typed_keys.are_whole
+    sizes = typed_keys.sizes() if typed_keys and are_whole else measures.sizes_of(keys)
+    of_values = sizes_of(kept) if typed_values is None else typed_values.sizes()
     for i in np.flatnonzero(sizes == 0).tolist():
         sizes[i] = _size_of_key(keys[i], names)
     is_deleted = np.zeros(len(keys) + len(deleted), np.bool_)
@@ -183,7 +214,8 @@ def _entries(
         if len(data) >= KEPT_BYTES:
             kept[i], is_pickled[i] = data, True
     sizes = np.append(sizes + of_values, np.full(len(deleted), DELETED_BYTES, np.int64))
-    return _Entries([*keys, *deleted], [*kept, *deleted], sizes, is_deleted, is_pickled)
+    all_of_it = [*keys, *deleted], [*kept, *deleted], sizes, is_deleted, is_pickled
+    return _Entries(*all_of_it, None, typed_keys, typed_values)
 
 
 def rewritten(where: str, data: bytes, loads: Loads, keeps: Keeps) -> bytes | None:
@@ -236,7 +268,7 @@ def _size_of_key(key: Any, names: Mapping[int, str]) -> int:
 
 def _piece(entries: _Entries, count: int, names: Mapping[int, str]) -> Piece:
     """A segment of so many blocks."""
-    keys, values = entries.keys, entries.values
+    keys = entries.keys
     bits = np.frexp(entries.sizes)[1].astype(np.int64)  # the number of bits of each
     bits[entries.is_deleted] = 0
     codes = bits + _BITS * entries.is_pickled
@@ -248,32 +280,24 @@ def _piece(entries: _Entries, count: int, names: Mapping[int, str]) -> Piece:
         block, kind = divmod(code, _CODES)
         is_pickled, of_bits = divmod(kind, _BITS)
         if of_bits:
-            own, weight = _taken(keys, some), _weight(of_bits)
+            own, weight = taken(keys, some.tolist()), _weight(of_bits)
             into = contents[block].pickled if is_pickled else contents[block].groups
-            into.append(group_of(weight, own, _taken(values, some)))
+            into.append(entries.group(weight, own, some))
             parts.append((weight, own))
         else:
-            gone = _taken(keys, some)
+            gone = taken(keys, some.tolist())
             contents[block].deleted.append((len(gone), column_of(gone)))
             parts.append((DELETED_BYTES, gone))
     return Piece(segment_of([pickled_block(content, names) for content in contents]), parts)
 
 
-def _by_code(codes: Numbers) -> Iterator[tuple[int, list[int]]]:
+def _by_code(codes: Numbers) -> Iterator[tuple[int, Numbers]]:
     """Each code, the least first, and where it is, in order."""
     order = np.argsort(codes, kind="stable")
     ordered = codes[order]
     starts = np.flatnonzero(np.diff(ordered, prepend=-1)).tolist()
     for start, end in pairwise([*starts, len(order)]):
-        yield int(ordered[start]), order[start:end].tolist()
-
-
-def _taken(values: Sequence[Any], some: Sequence[int]) -> Sequence[Any]:
-    """The values at some places, by one call for all."""
-    if len(some) == 1:
-        return (values[some[0]],)
-    taken: Sequence[Any] = itemgetter(*some)(values)
-    return taken
+        yield int(ordered[start]), order[start:end]
 
 
 def _weight(bits: int) -> float:
