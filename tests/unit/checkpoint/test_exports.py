@@ -1,6 +1,8 @@
 """Savepoints that are copied to another place, and into an empty checkpoint."""
 
+import resource
 import shutil
+from collections import Counter
 
 import pytest
 
@@ -101,6 +103,32 @@ def test_a_changed_byte_of_an_export_is_noticed(store, expected, tmp_path):
         with pytest.raises(CheckpointError, match=missing), opened(str(target)) as savepoint:
             copy_objects(savepoint, memory_store())
         path.write_bytes(whole)
+
+
+def test_an_archive_that_was_cut_off_says_so_and_nothing_else_is_raised(store, expected, tmp_path):
+    path = tmp_path / "x.tar"
+    export(store, "here", str(path))
+    whole, told = path.read_bytes(), Counter()
+    end = whole.rindex(b'"objects"')
+    for length in range(0, end, end // 40):
+        path.write_bytes(whole[:length])
+        with pytest.raises(CheckpointError) as caught, opened(str(path)) as savepoint:
+            copy_objects(savepoint, memory_store())
+        told["cut off" in str(caught.value)] += 1
+    assert told[True] > 5
+
+
+def test_an_archive_that_the_disk_does_not_take_is_told_and_not_left(store, expected, tmp_path):
+    with pytest.raises(CheckpointError, match="can't be written: No such file or directory"):
+        export(store, "here", str(tmp_path / "nowhere" / "x.tar"))
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (600, before[1]))
+    try:
+        with pytest.raises(CheckpointError, match="can't be written: File too large"):
+            export(store, "here", str(tmp_path / "x.tar"))
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    assert not (tmp_path / "x.tar").exists()
 
 
 def test_nothing_is_exported_over_something_else(store, expected, tmp_path):

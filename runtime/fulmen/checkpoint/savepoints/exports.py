@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from fulmen.checkpoint.manifest import Manifest
 from fulmen.checkpoint.names import COMMITS, commit_key
@@ -29,6 +29,7 @@ INDEX = "savepoint.json"
 FORMAT = 1
 TAR = ".tar"
 """What the name of an export ends in that is one file."""
+T = TypeVar("T")
 _SEPARATOR = "#"
 
 
@@ -103,13 +104,22 @@ def opened(uri: str) -> Iterator[Savepoint]:
         manifest = read_pinned(store, name, pin)
         yield Savepoint(uri, name, pin, manifest, lambda key: _got(store, name, key))
     elif uri.endswith(TAR):
-        try:
-            with tarfile.open(_path(uri)) as archive:
-                yield _exported(uri, lambda key: _member(archive, key))
-        except (OSError, tarfile.TarError) as error:
-            raise CheckpointError(f"savepoint {uri}: {error}") from error
+        with _archive(uri, lambda: tarfile.open(_path(uri))) as archive:
+            yield _exported(uri, lambda key: _archive(uri, lambda: _member(archive, key)))
     else:
         yield _exported(uri, Store.open(uri).get)
+
+
+def _archive(uri: str, read: Callable[[], T]) -> T:
+    try:
+        return read()
+    except OSError as error:
+        raise CheckpointError(f"savepoint {uri} can't be read: {error.strerror}.") from error
+    except tarfile.TarError as error:
+        raise CheckpointError(
+            f"savepoint {uri} is no whole archive ({error}): it was cut off or damaged. Export or"
+            " copy it again."
+        ) from error
 
 
 def _exported(uri: str, get: Callable[[str], bytes]) -> Savepoint:
@@ -190,6 +200,11 @@ def _written(target: str) -> Iterator[Put]:
             yield lambda key, data: _add(archive, key, data)
     except FileExistsError:
         raise CheckpointError(f"{target} exists: export to another file.") from None
+    except OSError as error:
+        path.unlink(missing_ok=True)
+        raise CheckpointError(
+            f"{target} can't be written: {error.strerror}. Export to another place."
+        ) from error
     except BaseException:
         path.unlink(missing_ok=True)
         raise
