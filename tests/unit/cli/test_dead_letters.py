@@ -46,6 +46,13 @@ def test_letters_are_listed_by_reason(fulmen, store):
     assert (result.exit_code, result.stderr) == (0, "")
 
 
+def test_options_that_leave_out_all_letters_say_so(fulmen, store):
+    options = ("--checkpoint", "kept", "--component", "sorce")
+    told = "no dead letter is meant. There are 2 without these options. Did you mean 'source'?\n"
+    for command in (("list",), ("show",), ("replay", *WHY), ("drop", *WHY)):
+        assert fulmen("dead-letters", *command, *options).stderr == told
+
+
 @pytest.mark.parametrize(
     ("options", "found"),
     [

@@ -2,7 +2,7 @@
 
 import json
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import wraps
 from typing import Any
 
@@ -22,6 +22,7 @@ from fulmen.cli.display.formats import several
 from fulmen.cli.streams import echo, tell
 from fulmen.engine.driver.edits.changes import Author
 from fulmen.errors import FulmenError
+from fulmen.topology.problems import did_you_mean
 from fulmen.visible import visible
 
 Json = Mapping[str, Any]
@@ -86,14 +87,12 @@ def dead_letters() -> None:
 def list_(source: LetterPlace, which: LetterFilter, is_all: bool, is_json: bool) -> None:
     """List the dead letters by reason, the newest first."""
     read = source.read()
-    meant = which.of(read["letters"])
+    meant = _of(which, read["letters"])
     if is_json:
         echo(json.dumps({**read, "letters": meant}, indent=2, ensure_ascii=False))
         return
     for line in list_lines(meant, read["forgotten"], len(meant) if is_all else MOST_OF_A_KIND):
         echo(visible(line) if not line.startswith("  ") else f"  {visible(line[2:])}")
-    if not meant:
-        tell("there are no dead letters.")
 
 
 @dead_letters.command(short_help="Show all that is known of some.")
@@ -102,7 +101,7 @@ def list_(source: LetterPlace, which: LetterFilter, is_all: bool, is_json: bool)
 @_of_letters
 def show(source: LetterPlace, which: LetterFilter, is_json: bool) -> None:
     """Show values, reason and traceback of the dead letters ID, or of those that are meant."""
-    meant = which.of(source.read()["letters"])
+    meant = _of(which, source.read()["letters"])
     if is_json:
         echo(json.dumps(meant, indent=2, ensure_ascii=False))
         return
@@ -110,8 +109,6 @@ def show(source: LetterPlace, which: LetterFilter, is_json: bool) -> None:
         for line in ["", *show_lines(letter)] if place else show_lines(letter):
             shown = line.lstrip(" ")
             echo(" " * (len(line) - len(shown)) + visible(shown))
-    if not meant:
-        tell("there are no dead letters.")
 
 
 @dead_letters.command(short_help="Send some again.")
@@ -158,4 +155,16 @@ def _meant(source: LetterPlace, which: LetterFilter, *, is_all: bool) -> list[Js
         raise BadInput(
             "say which are meant: by ids, --component, --reason, --since, --until or --all."
         )
-    return which.of(source.read()["letters"])
+    return _of(which, source.read()["letters"])
+
+
+def _of(which: LetterFilter, letters: Sequence[Json]) -> list[Json]:
+    """Those that are meant. If there are none, it is said why."""
+    meant = which.of(letters)
+    if not letters:
+        tell("there are no dead letters.")
+    elif not meant:
+        cure = did_you_mean(which.component, sorted({one["component"] for one in letters}))
+        are = "There is 1" if len(letters) == 1 else f"There are {len(letters):,}"
+        tell(f"no dead letter is meant. {are} without these options. {cure}".rstrip())
+    return meant
