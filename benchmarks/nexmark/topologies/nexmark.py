@@ -1,7 +1,6 @@
 """The spouts of Nexmark, the bolts that its queries need besides `fulmen.windows`, and sinks."""
 
 import re
-import time
 from bisect import bisect
 from datetime import UTC, datetime
 from zlib import crc32
@@ -64,18 +63,6 @@ class Events(Spout):
     def is_exhausted(self):
         """Whether there are no more."""
         return self.position == len(self.lists)
-
-
-class EventsByTheClock(Events):
-    """The same, but their time is when they are emitted."""
-
-    def next_tuple(self):
-        """One list of events."""
-        now = round(time.time() * 1_000)
-        place = {name: fields.index("time") for name, fields in events.STREAMS.items()}
-        for stream, values in [] if self.is_exhausted() else self.lists[self.position]:
-            values[place[stream]] = now
-        return super().next_tuple()
 
 
 class AdEvents(Events):

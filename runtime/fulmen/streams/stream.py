@@ -412,7 +412,7 @@ class KeyedStream(Generic[T]):
 
         Args:
             window: From `tumbling`, `sliding`, `session`, `calendar` or `counting`.
-            options: As of `Aggregate`: time="at", allowed_lateness="1h", emit_every="1m".
+            options: As of `Aggregate`: by="clock", time="at", allowed_lateness="1h".
         """
         return WindowedStream(self, {"window": window, **options})
 
