@@ -129,7 +129,7 @@ def inputs(draw):
     runs=st.lists(st.tuples(st.integers(1, 6), st.sampled_from([0, 7, 3600, -30])), max_size=2),
     extra=st.data(),
 )
-@settings(max_examples=max(EXAMPLES, 10))
+@settings(max_examples=max(EXAMPLES // 2, 8))
 def test_each_tuple_is_once_in_the_windows_of_when_it_came(items, window, backend, runs, extra):
     """With crashes, pauses between runs, other workers, and clocks that are behind."""
     built = topology(items, window, backend=backend)
