@@ -174,10 +174,17 @@ def _extreme(compiler: Parts, scope: Scope, name: str, values: list[Fragment]) -
     values = [scope.converted(one, of) for one in values if one.type is not SqlType.NULL]
     if not values:
         return NULL
-    helper = scope.bind(_EXTREMES[name])
     sources = ", ".join(one.source for one in values)
     nullable = all(one.nullable for one in values)
+    is_plain = of in _PLAINLY_ORDERED and not any(one.nullable for one in values)
+    if is_plain and len(values) > 1:
+        builtin = {"least": "min", "greatest": "max"}[name]
+        return Fragment(f"{builtin}({sources})", of, nullable=False)
+    helper = scope.bind(_EXTREMES[name])
     return Fragment(f"{helper}({sources})", of, nullable=nullable)
+
+
+_PLAINLY_ORDERED = (SqlType.BIGINT, SqlType.VARCHAR, SqlType.DATE)
 
 
 def _order(value: Any) -> Any:

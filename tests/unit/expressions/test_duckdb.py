@@ -84,11 +84,11 @@ def test_the_random_expressions_have_all_that_matters():
 
 
 MADE = {
-    "regexp_matches": ["'B', 'i'", "'^.b'"],
+    "regexp_matches": ["'B', 'i'", "'^.b'", "'[\\x{20AC}-\\x{FFFF}]|b'"],
     "regexp_full_match": ["'(.)b'", "'a.b', 's'"],
     "regexp_extract": ["'(b)|(a)', 1", "'A', 0, 'i'", "'a'"],
     "regexp_extract_all": ["'(a)|X', 1", "'.'"],
-    "regexp_replace": ["'[aX]', '<\\0>', 'g'", "'a', ''"],
+    "regexp_replace": ["'[aX]', '<\\0>', 'g'", "'a', ''", "'[^a]', 'ß', 'g'"],
     "date_part": ["'dow'"],
     "date_trunc": ["'week'", "'QUARTERS'"],
     "date_diff": ["'week'", "'year'", "'hour'"],
