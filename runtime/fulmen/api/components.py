@@ -334,6 +334,13 @@ class Spout(Component):
         """
         return ""
 
+    def parts_of(self, msg_ids: Sequence[MessageId]) -> str | Sequence[str]:
+        """The parts of messages: one name for all of them, or a name for each.
+
+        Override it, with or without `part_of`, to be asked about many in one call.
+        """
+        return [self.part_of(msg_id) for msg_id in msg_ids]
+
     def traceparents(
         self,
         msg_ids: Sequence[MessageId],  # noqa: ARG002 (for those below)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from operator import attrgetter, countOf
 from typing import Any
 
 import numpy as np
@@ -21,6 +23,8 @@ from fulmen.topology.resource.event_time import EventTime
 WHOLE_TASK = ""
 """The part of a tuple whose part is unknown."""
 Times = npt.NDArray[np.int64]
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_ZONE = attrgetter("tzinfo")
 
 
 @dataclass(frozen=True)
@@ -60,9 +64,7 @@ class StreamTimes:
         if (all_at_once := self._of_arrow(values, wall)) is not None:
             return all_at_once
         column = _plain(values)
-        found = self._whole_numbers(column)
-        if found is None:
-            found = self._one_by_one(column)
+        found = self._whole_numbers(column) or _of_datetimes(column) or self._one_by_one(column)
         if wall:
             last = self._last(wall)
             for i in np.flatnonzero(found.times > last).tolist():
@@ -118,6 +120,16 @@ class StreamTimes:
         return FoundTimes(times, wrong)
 
 
+def _of_datetimes(column: Sequence[Any]) -> FoundTimes | None:
+    """Read all times at once, if they are datetimes in UTC, as formats make them; else None."""
+    if countOf(map(type, column), datetime) != len(column):
+        return None
+    if countOf(map(_ZONE, column), UTC) != len(column):
+        return None
+    since = pa.array([value - _EPOCH for value in column], pa.duration("us"))
+    return FoundTimes(since.to_numpy().view(np.int64) // 1000, {})
+
+
 def _plain(column: Any) -> Sequence[Any]:
     """A column as Python objects."""
     if isinstance(column, pa.Array):
@@ -136,6 +148,8 @@ def newest_by_part(times: Times, parts: Sequence[str] | None) -> dict[str, int]:
     """
     if parts is None:
         return {WHOLE_TASK: int(times.max())}
+    if parts.count(parts[0]) == len(parts):
+        return {parts[0]: int(times.max())}
     newest: dict[str, int] = {}
     for part, at in zip(parts, times.tolist(), strict=True):
         if at > newest.get(part, at - 1):

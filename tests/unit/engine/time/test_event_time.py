@@ -6,7 +6,8 @@ from typing import ClassVar
 
 import pytest
 
-from fulmen import BasicBolt, Stream, TopologyBuilder
+from fulmen import BasicBolt, Spout, Stream, TopologyBuilder
+from fulmen.errors import TopologyFailed
 from fulmen.testing import ABORT, EOF, PAUSE, CollectBolt, ListSpout, ManualClock, Message, run
 
 
@@ -71,6 +72,64 @@ def test_the_part_of_a_source_that_is_furthest_behind_holds_the_watermark():
         for item in [*parts, ("fast", 300), PAUSE, ("fast", 400)]
     ]
     assert seen(run(topology(items, spout=Parted)))[-1] == (400, 2)
+
+
+class Lists(Spout):
+    """Emits lists of (part, time); a message without a part is not tracked. [] ends a turn."""
+
+    outputs: ClassVar = ["at"]
+    transient: ClassVar = ("collector",)
+
+    def __init__(self, lists, fields):
+        self.lists, self.next = lists, 0
+
+    def open(self, conf, context, collector):
+        self.collector = collector
+
+    def next_tuple(self):
+        if self.is_exhausted() or not (messages := self.lists[self.next]):
+            self.next += 1
+            return False
+        self.next += 1
+        ids = [one if one[0] else None for one in messages]
+        self.collector.emit_many([[at] for _, at in messages], msg_ids=ids)
+        return True
+
+    def is_exhausted(self):
+        return self.next >= len(self.lists)
+
+
+class OneByOne(Lists):
+    def part_of(self, msg_id):
+        return msg_id[0]
+
+
+class Together(Lists):
+    def parts_of(self, msg_ids):
+        parts = {part for part, _ in msg_ids}
+        return parts.pop() if len(parts) == 1 else [part for part, _ in msg_ids]
+
+
+@pytest.mark.parametrize("first", [[], [("", 1), ("fast", 7)], [("", 1)]])
+def test_parts_are_the_same_one_by_one_and_together(first):
+    items = [first, [], [("fast", 100), ("slow", 1)], [("fast", 150), ("fast", 120)], []]
+    items += [[("", 6), ("slow", 2)], [], [("fast", 300)], [], [("fast", 400)]]
+    one_by_one, together = (seen(run(topology(items, spout))) for spout in (OneByOne, Together))
+    assert together == one_by_one
+    assert together[-1] == (400, 2)
+
+
+class Forgetful(ListSpout):
+    """It names one part of two messages."""
+
+    def parts_of(self, msg_ids):
+        return ["a"] if len(msg_ids) == 2 else "a"
+
+
+def test_a_part_is_named_for_each_message():
+    items = [Message([at], msg_id=at) for at in (1, 2)]
+    with pytest.raises(TopologyFailed, match=r"parts_of.*names 1 parts for 2"):
+        run(topology(items, spout=Forgetful))
 
 
 class Partitioned(Parted):

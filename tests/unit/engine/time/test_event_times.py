@@ -1,10 +1,12 @@
 """The event times of what a task emits at once, whatever it is emitted as."""
 
 from datetime import UTC, datetime
+from zoneinfo import ZoneInfo
 
 import pyarrow as pa
 import pytest
 
+from fulmen.api.event_time import TimeReader
 from fulmen.engine.time.event_times import StreamTimes, newest_by_part
 from fulmen.engine.tuples.tuple_rows import TupleRows
 from fulmen.topology.resource.event_time import EventTime
@@ -81,6 +83,21 @@ def test_what_is_no_whole_number_of_milliseconds_is_read_one_by_one(unit, values
     usable, wrong, _ = find(of_rows(values), unit=unit)
     assert [usable.get(i) for i in range(len(values))] == times
     assert set(wrong) == {i for i, at in enumerate(times) if at is None}
+
+
+BERLIN = datetime(2026, 3, 29, 3, 30, tzinfo=ZoneInfo("Europe/Berlin"))
+EDGES = [
+    *(datetime(1, 1, 1, tzinfo=UTC), datetime(9999, 12, 31, 23, 59, 59, 999_999, tzinfo=UTC)),
+    *(datetime(1969, 12, 31, 23, 59, 59, 999_999, tzinfo=UTC), datetime(2026, 1, 1, tzinfo=UTC)),
+]
+
+
+@pytest.mark.parametrize("other", [None, BERLIN, datetime(2026, 1, 1), 7, "2026-01-01"])  # noqa: DTZ001 (one without a zone)
+def test_datetimes_are_the_same_together_and_one_by_one(other):
+    values = EDGES if other is None else [*EDGES, other]
+    usable, wrong, _ = find(of_rows(values))
+    read = TimeReader("ms").read
+    assert (usable, wrong) == (dict(enumerate(map(read, values))), {})
 
 
 def test_a_time_whose_class_raises_is_not_usable():

@@ -228,6 +228,13 @@ class FilesSpout(Source):
         self.progress.again.append(int(msg_id))
 
     @override
+    def parts_of(self, msg_ids: Sequence[Any]) -> str | Sequence[str]:
+        first, last = (number for number, _ in map(place_of, (min(msg_ids), max(msg_ids))))
+        if first == last:
+            return self.part_of(msg_ids[0])
+        return [self.part_of(msg_id) for msg_id in msg_ids]
+
+    @override
     def part_of(self, msg_id: Any) -> str:
         position = self.progress.positions.get(place_of(int(msg_id))[0])
         return "" if position is None or self.options.in_order else as_text(position.path)

@@ -22,6 +22,7 @@ from fulmen.engine.state import journals as journals_of
 from fulmen.engine.state.letters import shown_values
 from fulmen.engine.state.letters.dead_letters import FailureCause, LetterKind, LostMessage
 from fulmen.engine.state.messages.failed_messages import FailedMessages
+from fulmen.engine.state.messages.id_runs import tracked_of
 from fulmen.engine.state.messages.message_ids import MessageIds
 from fulmen.engine.state.messages.pending_messages import PendingMessages
 from fulmen.engine.state.pickling import noting
@@ -116,9 +117,14 @@ class SpoutMessages(MessageTrees):
     @override
     def parts_of(self, msg_ids: Sequence[Any] | None) -> list[str] | None:
         """The part of the source that each emit is of, as the spout says; None: it does not."""
-        if msg_ids is None or not overrides(self._spout, "part_of"):
+        spout = self._spout
+        if msg_ids is None:
             return None
-        part_of = self._spout.part_of
+        if overrides(spout, "parts_of"):
+            return self.task.guarded("parts_of", lambda: _parts_of(spout, msg_ids))
+        if not overrides(spout, "part_of"):
+            return None
+        part_of = spout.part_of
         return self.task.guarded(
             "part_of",
             lambda: [WHOLE_TASK if i is None else str(part_of(i)) for i in msg_ids],
@@ -177,3 +183,18 @@ class SpoutMessages(MessageTrees):
             ]
             outbox.send(task.task, task.routes[DEAD_LETTERS], TupleRows(letters), None)
         self.remember(tracked)
+
+
+def _parts_of(spout: Spout, msg_ids: Sequence[Any]) -> list[str]:
+    """The part of each message, of a spout that says it for many at once."""
+    ids = tracked_of(msg_ids)
+    if not len(ids):
+        return [WHOLE_TASK] * len(msg_ids)
+    said = spout.parts_of(ids)
+    parts = [said] * len(ids) if isinstance(said, str) else [*map(str, said)]
+    if len(parts) != len(ids):
+        raise ValueError(f"it names {len(parts)} parts for {len(ids)} messages")
+    if len(ids) == len(msg_ids):
+        return parts
+    left = iter(parts)
+    return [WHOLE_TASK if msg_id is None else next(left) for msg_id in msg_ids]
