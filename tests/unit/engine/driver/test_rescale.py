@@ -240,6 +240,29 @@ def test_a_class_divides_its_fields():
     assert sum(counts, Counter()) == Counter(2 * WORDS)
 
 
+class Waits(Divided):
+    """Has a timer of its task besides."""
+
+    def execute(self, tup, collector):
+        super().execute(tup, collector)
+        self.context.timers.set_after("of the task", 1e6)
+
+    def prepare(self, conf, context):
+        super().prepare(conf, context)
+        self.context = context
+
+    transient = ("context",)
+
+    def on_timer(self, key, at, collector):
+        raise AssertionError("none is due")
+
+
+def test_timers_of_a_task_are_not_divided_by_its_class():
+    result = run(with_field(Waits, 2), end_of_input=False)
+    with pytest.raises(CheckpointMismatch, match=r"timers are by task, .* redistribute can't"):
+        run(with_field(Waits, 3), checkpoint=result)
+
+
 def test_the_number_changes_while_it_runs_up_and_down():
     driver = make_driver(counted(WORDS, 2, max_spout_pending=20)).start()
     for tasks in (5, 1, 3):

@@ -147,6 +147,6 @@ def test_windows_of_all_tuples_of_a_task_stay_with_it():
     rows, config = some_rows(20), {"window": {"length": 5, "slide": 2}}
     result = run(windowed(config, rows, 2), end_of_input=False)
     before = read_newest(result.checkpoint).tasks
-    with pytest.raises(CheckpointMismatch, match="are not made of the fields that all"):
+    with pytest.raises(CheckpointMismatch, match="2 tasks: a window without `key` is of all"):
         run(windowed(config, rows, 3), checkpoint=result)
     assert read_newest(result.checkpoint).tasks == before

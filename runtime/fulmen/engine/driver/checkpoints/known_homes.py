@@ -22,6 +22,14 @@ SAY_HOW: Final = (
     " Have the class say how tasks divide it: def redistribute(cls, kept, tasks), see"
     " docs/guide/state.md"
 )
+OF_ALL_TUPLES: Final = (
+    "a window without `key` is of all tuples of its task, and can't be divided. Windows of event"
+    " time end in a run with --end-of-input, and those by arrival stay with their task"
+)
+TIMERS_STAY: Final = (
+    "timers are by task, as they are not set for what all inputs are grouped by, and redistribute"
+    " can't divide them. Let them come before, or group the inputs by fields that their keys have"
+)
 
 
 class KnownHomes(NamedTuple):

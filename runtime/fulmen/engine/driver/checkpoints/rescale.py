@@ -19,7 +19,14 @@ from fulmen.api.components import Component
 from fulmen.checkpoint import Manifest, Ref, Store, Update, load_many
 from fulmen.checkpoint.rewriting import Journals
 from fulmen.engine.driver.checkpoints import kept_entries
-from fulmen.engine.driver.checkpoints.known_homes import SAY_HOW, KnownHomes, engine_of, not_known
+from fulmen.engine.driver.checkpoints.known_homes import (
+    OF_ALL_TUPLES,
+    SAY_HOW,
+    TIMERS_STAY,
+    KnownHomes,
+    engine_of,
+    not_known,
+)
 from fulmen.engine.driver.checkpoints.layout import Layout, changed_tasks
 from fulmen.engine.driver.checkpoints.redistribution import (
     NotDivided,
@@ -55,6 +62,7 @@ from fulmen.errors import CheckpointMismatch, GroupingError, repr_of
 from fulmen.plan import task_key
 from fulmen.topology.code.loading import load_class
 from fulmen.topology.resource.spec import BoltSpec, ComponentSpec, Topology
+from fulmen.windows import WindowedBolt
 
 SAMPLE = 1000
 """So many keys of each task are looked at before they move."""
@@ -223,8 +231,10 @@ class _Component:
             for journal in _OF_TASKS - {ENGINE, FIELDS} - ({FAILED} if is_divided else set()):
                 if journal in refs:
                     links[task][journal] = [*refs[journal]]
+        if is_divided or isinstance(self._spec, BoltSpec):
+            return
         for task, journals in enumerate(self._loaded[self._new :], self._new):
-            if not is_divided and self._is_spout and FailedMessages.restore(journals).resting:
+            if FailedMessages.restore(journals).resting:
                 yield (
                     f"task {task} has messages that have failed and come again, and the class does"
                     " not say which task then has them"
@@ -257,10 +267,6 @@ class _Component:
             _add_records(updates, dealt_partitions([*loaded.values()], self._new, self._number))
         except NotDivided as error:
             yield str(error)
-
-    @property
-    def _is_spout(self) -> bool:
-        return not isinstance(self._spec, BoltSpec)
 
     # Fields
 
@@ -314,9 +320,14 @@ class _Component:
     ) -> Iterator[str]:
         """Divide `self.state`, if its class has not, and timers."""
         homes = KnownHomes.of(engines).with_class(self._class, self._grouped_by)
-        if not is_divided:
-            yield from self._divide(links, STATE, "self.state", homes)
-        yield from self._divide(links, TIMERS, "timers", homes)
+        problems = [] if is_divided else [*self._divide(links, STATE, "self.state", homes)]
+        timers = [*self._divide(links, TIMERS, "timers", homes)]
+        if issubclass(self._class, WindowedBolt) and not is_divided and problems:
+            yield OF_ALL_TUPLES
+        elif is_divided and timers:
+            yield TIMERS_STAY
+        else:
+            yield from problems + timers
 
     def _divide(
         self, links: list[dict[str, list[Ref]]], name: str, what: str, homes: KnownHomes
