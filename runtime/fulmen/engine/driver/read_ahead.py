@@ -20,8 +20,8 @@ from fulmen.topology.resource.spec import Topology
 _LEAST_ROUNDS, _MOST_ROUNDS = 2, 8
 _FEW_BATCHES = 3
 """A round that takes no more is short."""
-_OUTDATED_ROUNDS = 5
-"""So often the checkpoint may have gone on before all of it was read."""
+_OUTDATED_ROUNDS = 8
+"""So often the checkpoint may have gone on before all of it was read. Each of them reads some."""
 
 
 class StateAhead:

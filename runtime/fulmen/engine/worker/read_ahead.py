@@ -87,11 +87,12 @@ class _Reading(threading.Thread):
         try:
             for key, links in self._own.items():
                 self._look_for_room(key)
-                self._read(key, links)
+                try:
+                    self._read(key, links)
+                except NotFound:  # what was read so far stays, and the next order has the rest
+                    is_outdated = True
         except _Ended:
             return
-        except NotFound:
-            is_outdated = True
         except (_NoRoom, ServiceUnavailable) as e:
             self.remove()  # what is on disk must have all the room there is
             failure = str(e)

@@ -166,6 +166,24 @@ def test_a_checkpoint_that_has_gone_on_meanwhile_is_read_as_it_is_now(monkeypatc
     life.end()
 
 
+def test_a_task_that_finds_objects_gone_keeps_no_other_from_reading_ahead(read, monkeypatch):
+    life, before = Life(), TaskSegments._read
+    read.clear()
+
+    def gone(self, journals):
+        is_ahead = threading.current_thread() is not threading.main_thread()
+        if is_ahead and not {task for _, task, _ in read} - {"counts/0"}:
+            raise NotFound("store", "an object")
+        return before(self, journals)
+
+    monkeypatch.setattr(TaskSegments, "_read", gone)
+    life.change(3)
+    tasks = [task for is_ahead, task, _ in read if is_ahead]
+    assert tasks.index("counts/1") < len(tasks) - 1 - tasks[::-1].index("counts/0")
+    assert not [one for one in read if not one[0] and one[1] == "counts/1"]
+    life.end()
+
+
 def test_a_disk_without_room_for_both_changes_the_number_all_the_same(read):
     life = Life()
     life.topology = lambda tasks: Life.topology(life, tasks, "1Ki")

@@ -186,6 +186,28 @@ def test_a_store_whose_last_commit_nobody_knows_any_more_goes_on_if_its_past_is_
     life.state.close()
 
 
+def test_a_load_that_finds_a_segment_gone_keeps_what_it_has_read(tmp_path):
+    life = DiskLife(tmp_path, Kept())
+    for number in range(6):
+        life.state["key", number] = number
+        life.commit()
+    life.state.close()
+    shutil.rmtree(life.folder)
+    [*older, newest] = life.kept.journals
+    data = life.kept.journals.pop(newest)
+    life.kept.journals[newest] = []  # another process has merged it meanwhile
+    with pytest.raises(ValueError, match="unpack"):
+        life.open()
+    assert life.read == older
+    life.read.clear()
+    life.store.close()
+    life.kept.journals[newest] = data
+    life.open()
+    assert life.read == [older[-1], newest]
+    assert dict(life.state) == {("key", number): number for number in range(6)}
+    life.state.close()
+
+
 def test_a_load_that_was_interrupted_goes_on_where_it_was(tmp_path, monkeypatch):
     life, expected = DiskLife(tmp_path, Kept()), {}
     for number in range(6):

@@ -47,6 +47,9 @@ from fulmen.engine.state.entries.segments import ALONE_BYTES, victims
 
 _LOADED_BYTES = 16 << 20
 """So much of the checkpoint's segments becomes one file of the store, about."""
+_YOUNG = 32
+"""So many of the newest segments may be gone soon, merged with others: what is read before one of
+them is written at once, so that nobody reads it again."""
 _FILE_BYTES = 1 << 20
 """Less than that is written as a batch is: it would become a very small file."""
 _FULL_BYTES, _SEGMENT_BYTES = 128 << 10, 1 << 20
@@ -175,7 +178,8 @@ class DiskEntries:
             self._reached(f"{100 * done // len(ordered)} % of it is read")
             number, _ = age_of(journal)
             is_whole = number != self._last  # the commit before: then it can be gone on with
-            if waiting >= (_LOADED_BYTES if is_whole else 4 * _LOADED_BYTES):
+            most = _LOADED_BYTES if len(ordered) - done > _YOUNG else 1
+            if waiting >= (most if is_whole else 4 * _LOADED_BYTES):
                 self._tag_of_last = source.tag_of(before)
                 self.confirm(as_file=waiting >= _FILE_BYTES)
                 waiting = 0
