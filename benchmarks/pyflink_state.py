@@ -96,7 +96,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.pyflink_state")
     parser.add_argument("--python", type=Path, help="one that has PyFlink")
     parser.add_argument("--keys", type=int, default=10**6)
-    parser.add_argument("--events", type=int, default=2 * 10**6)
+    parser.add_argument("--events", type=int, default=300_000)
     parser.add_argument("--of", nargs="+", default=["fulmen", "pyflink-process", "pyflink-thread"])
     parser.add_argument("--once", action="store_true", help=argparse.SUPPRESS)
     parser.add_argument("--folder", type=Path, help=argparse.SUPPRESS)
