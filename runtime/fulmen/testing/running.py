@@ -174,9 +174,11 @@ class _RunObserver(Silent):
         self._at_most = at_most
         self._progress: Progress | None = None
         self._told: list[ErrorReport] = []
+        self._waited = 0
 
     def batch(self, totals: Totals, done: Done) -> None:
         assert self.topology is not None
+        self._waited = 0
         result, plan = self.result, self.topology.plan
         result.transactions.counted(done)
         for summary in done.summaries:
@@ -187,13 +189,16 @@ class _RunObserver(Silent):
         if self._enough(result):
             self.stop.now = True
         elif totals.batches >= self._at_most or (self._ends and self._is_fruitless(totals)):
-            resting = self._progress.resting if self._progress else totals.resting
-            causes = list(waits_of_drain(totals, resting))
-            causes += [
-                f"{name}: {totals.sum(ERRORS, name):,} errors, the last: {kept[-1]['message']}"
-                for name, kept in totals.errors.items()
-            ]
-            raise NotDrained(totals.batches, totals.trees.pending, causes)
+            raise self._not_drained(totals)
+
+    def _not_drained(self, totals: Totals) -> NotDrained:
+        resting = self._progress.resting if self._progress else totals.resting
+        causes = list(waits_of_drain(totals, resting))
+        causes += [
+            f"{name}: {totals.sum(ERRORS, name):,} errors, the last: {kept[-1]['message']}"
+            for name, kept in totals.errors.items()
+        ]
+        return NotDrained(totals.batches, totals.trees.pending, causes)
 
     def _is_fruitless(self, totals: Totals) -> bool:
         """Whether the same failures come again and again, and nothing else."""
@@ -222,6 +227,10 @@ class _RunObserver(Silent):
 
     def attempt_failed(self, number: int, reason: str) -> None:
         self.result.notes.append(f"batch {number} is run again: {reason}")
+        assert self.topology is not None
+        self._waited = self._waited + 1 if self.topology.totals.waits.away else 0
+        if self._ends and self._waited >= FRUITLESS_FAILURES:  # in a test nothing else brings it
+            raise self._not_drained(self.topology.totals)
 
     def note(self, text: str) -> None:
         self.result.notes.append(text)

@@ -14,7 +14,7 @@ from fulmen import BasicBolt, FailedException, Stream
 from fulmen.connectors.files import FileLookup
 from fulmen.errors import ValidationFailed
 from fulmen.streams import Streams, agg, counting, cumulative, session, tumbling
-from fulmen.testing import PAUSE, CollectBolt, ListSpout
+from fulmen.testing import PAUSE, CollectBolt, ListSpout, NotDrained
 from support.windows.sql_events import by_sql
 
 START = 1_700_000_000_000
@@ -414,6 +414,14 @@ def test_a_table_that_is_a_file_is_looked_up(pipeline, tmp_path):
     outcome = pipeline.test(rows=[row(1, "a"), row(2, "b"), row(7, "c")])
     assert [(r["n"], r["user"], r["name"]) for r in outcome["named"]] == [(1, "a", "Ann")]
     assert [r["user"] for r in outcome["unknown"]] == ["b"]
+
+
+def test_a_test_says_which_table_is_not_there_instead_of_waiting_for_it(pipeline, tmp_path):
+    table = {"path": str(tmp_path / "names.csv"), "format": {"type": "csv", "fields": ["user"]}}
+    named = source(pipeline).lookup_in(FileLookup, "user", how="semi", **table)
+    named.sink("out", CollectBolt)
+    with pytest.raises(NotDrained, match=r"'rows-lookup' waits for file '.*names.csv'"):
+        pipeline.test(rows=[row(1)])
 
 
 def test_behind_tables_and_duplicates_windows_go_by_the_same_time(pipeline, tmp_path):
