@@ -288,13 +288,17 @@ class RunningTopology:
         Spouts stop when workers have read what they need of it.
         """
         if (why := self._why_not(wanted)) is not None:
-            self.observer.note(f"what was changed is not taken over: {why}")
-            stop.topology, stop.refused = None, why
-            HANDOVER.goes_on = False
+            self._refuse(stop, why)
             return
         target = self.planner.with_committers(wanted)
         if is_placed_like(target, self.topology) or (self._is_over and not was_active):
-            self._become(target)
+            try:
+                self._become(target)
+            except CheckpointMismatch as error:  # by what was written since it was looked at
+                if stop.topology is not wanted:
+                    raise
+                self._refuse(stop, str(error))
+                self.coordinator.active = self.topology.spec.state == "Active"
             if stop.active is not None:
                 self.coordinator.active = stop.active
             if stop.topology is wanted:  # else it is yet another one by now
@@ -302,6 +306,11 @@ class RunningTopology:
         elif not was_active or self._ahead.is_over(wanted):
             HANDOVER.goes_on = True
             self.coordinator.active = False
+
+    def _refuse(self, stop: Stop, why: str) -> None:
+        self.observer.note(f"what was changed is not taken over: {why}")
+        stop.topology, stop.refused = None, why
+        HANDOVER.goes_on = False
 
     def _why_not(self, target: Topology) -> str | None:
         """Why the topology can't become another one while it runs; None: it can."""

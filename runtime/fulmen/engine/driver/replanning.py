@@ -329,9 +329,13 @@ class Planner:
         Raises:
             CheckpointError: The checkpoint does not fit it.
         """
-        self.topology, self.wanted = topology, None
+        before, (self.topology, self.wanted) = (self.topology, self.wanted), (topology, None)
         plan = self._plan()
-        self.migration = self._migrate(plan)
+        try:
+            self.migration = self._migrate(plan)
+        except CheckpointMismatch:  # nothing was changed
+            self.topology, self.wanted = before
+            raise
         # New workers come later, and those that are too many go, when the jobs start.
         workers = self._present(plan)
         return self._placed(
