@@ -124,6 +124,7 @@ def brought(name, backends, numbers=(2, 2), *, seed=1, crash=None, page=7, stop=
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(timers, "PAGE", page)
+        patch.setattr(timers, "PAGE_ON_DISK", page)
         for backend, tasks, how in zip(
             backends, numbers, ({"batches": stop}, {"end_of_input": True}), strict=True
         ):

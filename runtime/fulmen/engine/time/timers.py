@@ -117,6 +117,11 @@ class TaskTimers(TimerKeeper):
     def __len__(self) -> int:
         return len(self._state)
 
+    @property
+    def is_on_disk(self) -> bool:
+        """Whether they are on disk."""
+        return isinstance(self._state, DiskState)
+
     @override
     def set(self, key: Hashable, at: Time) -> None:
         known: Any = self._state.get(key)

@@ -27,8 +27,9 @@ from fulmen.engine.time.timers import TaskTimers
 from fulmen.engine.tuples.chunk import Chunk
 from fulmen.engine.tuples.tuple_rows import TupleRows
 
-PAGE = 100_000
-"""So many results of event time are brought in a batch at most, if there may be more."""
+PAGE, PAGE_ON_DISK = 100_000, 25_000
+"""So many results of event time are brought in a batch at most, if there may be more. What they are
+made of takes longer to read, and to forget, on disk."""
 
 
 def _seconds(ttl: Any) -> float:
@@ -54,6 +55,7 @@ class AuthorTimers(TaskPart):
         """Restore the timers; call `settle` when the author's instance is opened."""
         self.waiting = task.guarded("restoring its timers", lambda: TaskTimers.restored(journals))
         self._task = task
+        self._page = PAGE_ON_DISK if self.waiting.is_on_disk else PAGE
         self._now: float | None = None  # until when timers of event time are due
         self._ttl: float | None = None  # how long a key of `self.state` is kept; None: for good
         self._without_timer: Iterator[Collection[Any]] = iter(())
@@ -85,7 +87,7 @@ class AuthorTimers(TaskPart):
         """A batch begins."""
         is_paged = self._task.component in header.paged
         is_last = header.ends_time or header.looks_ahead
-        self._timers.room = PAGE if is_paged and not is_last else math.inf
+        self._timers.room = self._page if is_paged and not is_last else math.inf
         self._now = self._watermark(header)
 
     @property
@@ -132,7 +134,9 @@ class AuthorTimers(TaskPart):
         if not self.waiting:
             return
         number, task = len(self.waiting), self._task.task
-        are_many = self._timers.keeper is not None and max(number, self._timers.results) > PAGE
+        are_many = (
+            self._timers.keeper is not None and max(number, self._timers.results) > self._page
+        )
         summary.timers[task] = PendingTimers(*self.waiting.next, number, are_many)
         if self._is_behind:
             summary.holds[task] = "more is due by event time than fits into a batch"
