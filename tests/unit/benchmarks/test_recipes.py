@@ -47,7 +47,7 @@ def test_a_sample_grows_under_one_header_and_its_keys_stay_unique(tmp_path):
 
 
 def test_a_run_that_failed_has_no_figure():
-    results = {"fulmen": {"rate": 2000.4, "cpu": 1.0}, "loop": "ValueError: no"}
+    results = {"fulmen": {"rows": 4001, "seconds": 2.0, "cpu": 1.0}, "loop": "ValueError: no"}
     said = "| [planes](recipes/planes-to-parquet.md) | CSV → Parquet | 2,000 | - |  |  |  |"
     assert line(JOBS["planes"], results) == said
 
