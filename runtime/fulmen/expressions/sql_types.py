@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from datetime import date, datetime, time
 from decimal import Decimal
 from types import NoneType
-from typing import Any, Final
+from typing import Final
 
 
 class SqlType(enum.Enum):
@@ -135,8 +135,3 @@ def common(types: Iterable[SqlType]) -> SqlType | None:
         else:
             return None
     return left
-
-
-def type_of(value: Any) -> SqlType:
-    """The type of a value."""
-    return OF_VALUES.get(type(value), SqlType.OTHER)
