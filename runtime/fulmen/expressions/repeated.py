@@ -109,9 +109,9 @@ class RowScope(Scope):
         key = key_of(part)
         if self._is_apart or self._times[key] < 2:
             return make()
-        if (known := self._made.get(key)) is not None:
-            return known
-        found = make()
+        found = self._made.get(key) or make()
+        if key in self._made:  # what is in parentheses has been made by itself
+            return self._made[key]
         if found.is_name:
             return found
         name = f"r{len(self._made)}"

@@ -276,6 +276,7 @@ BOLT = {
     "time": None,
     "unread": {},
     "inputs": [],
+    "steps": [],
     "busiest_task": None,
     "executors": 1,
     "tasks": 4,

@@ -2,6 +2,7 @@
 
 import random
 import sys
+from datetime import date
 
 import pytest
 
@@ -182,3 +183,11 @@ def test_what_is_asked_for_twice_is_calculated_once(where, select, calls):
     finally:
         sys.setprofile(None)
     assert (made, done.failed) == (calls, {})
+
+
+def test_what_is_asked_for_twice_in_parentheses_has_a_name_of_its_own():
+    """Of what only some rows need, which is named where it is asked for first."""
+    first, second = "(DATE '1969-12-31')", "(DATE '1970-01-01')"
+    choice = f"case when auction > 9 then {first} else least({second}, {first}, {second}) end"
+    taken, _ = run([[n, n, "x"] for n in (1, 10)], None, {"a": choice})
+    assert taken == {0: (date(1969, 12, 31),), 1: (date(1969, 12, 31),)}
