@@ -61,6 +61,7 @@ TYPES = st.sampled_from([*TEMPLATES])
     texts=st.lists(TYPES.flatmap(lambda of: expressions(of, 2)), min_size=6, max_size=6),
 )
 @example(rows=[(*[None] * 4, "x", *[None] * 5)], texts=["(s::bigint)"])  # few fail at random
+@example(rows=[(*[None] * 9, MOMENTS[1])], texts=["(q::varchar)", "(q::time::varchar)"])
 def test_random_expressions_over_random_rows(duck, rows, texts):
     for text in texts:
         theirs = duck.of(text, rows)

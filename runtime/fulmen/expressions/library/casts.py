@@ -103,7 +103,11 @@ def text_of_decimal(value: Decimal) -> str:
 
 
 def _text_of_time(value: datetime | date | time) -> str:
-    return value.isoformat(" ") if isinstance(value, datetime) else value.isoformat()
+    text = value.isoformat(" ") if isinstance(value, datetime) else value.isoformat()
+    if (part := getattr(value, "microsecond", 0)) and not part % 10:
+        digits = f".{part:06}"
+        text = text.replace(digits, digits.rstrip("0"))
+    return text
 
 
 def _as_is(value: Any) -> Any:
