@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from typing import Any
 
@@ -64,7 +64,7 @@ def extract_all(pattern: str, group: int = 0) -> Callable[[str], list[str]]:
 
     def parts(value: str) -> list[str]:
         fitting, given = of(value)
-        return [_text(found.group(group)) for found in fitting.finditer(given)]
+        return [_text(found.group(group)) for found in _once(fitting.finditer(given))]
 
     return parts
 
@@ -73,7 +73,7 @@ def replaced(pattern: str, by: str, options: str = "") -> Callable[[str], str]:
     r"""What replaces the first match in a text; with the option `g`, all. `\1` is a group."""
     made = Pattern(pattern, options.replace("g", ""))
     parts = _template(by, made.groups)
-    count = 0 if "g" in options else 1
+    has_all = "g" in options
 
     def new(found: Any) -> Any:
         groups = [one if isinstance(one, str) else found.group(one) or "" for one in parts]
@@ -82,9 +82,28 @@ def replaced(pattern: str, by: str, options: str = "") -> Callable[[str], str]:
 
     def of(value: str) -> str:
         fitting, given = made.of(value)
-        return str(_text(fitting.sub(new, given, count)))
+        pieces: list[Any] = []
+        end = 0
+        for found in _once(fitting.finditer(given)):
+            start, last = found.span()
+            if pieces and start == last == end:  # nothing, right behind another match
+                continue
+            pieces += given[end:start], new(found)
+            end = last
+            if not has_all:
+                break
+        return str(_text(given[:0].join([*pieces, given[end:]])))
 
     return of
+
+
+def _once(matches: Iterable[Any]) -> Iterator[Any]:
+    """Each match once: `re2` finds that of the end twice."""
+    last = None
+    for found in matches:
+        if found.span() != last:
+            last = found.span()
+            yield found
 
 
 def _text(found: Any) -> Any:
