@@ -76,7 +76,7 @@ TEMPLATES = {
         " dayofyear(<q>); hour(<q>); minute(<q>); second(<q>); millisecond(<q>); microsecond(<q>);"
         " date_part('month', <p>); extract(doy from <q>); date_diff(<u>, <q>, <q>);"
         " date_sub(<u>, <q>, <q>); (<p> - <p>); epoch_ms(<q>); epoch_us(<p>);"
-        " epoch_ms(to_timestamp(<?>)); length(string_split(<s>, <s>));"
+        " epoch_ms(to_timestamp(<?>)); length(string_split(<s>, concat(<s>)));"
         " length(regexp_extract_all(<s>, <r>))"
     ),
     "DOUBLE": (
