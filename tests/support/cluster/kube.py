@@ -58,8 +58,19 @@ class Kube:
         ]
 
     def delete(self, kind, name, *args):
-        """Delete an object. Waits until it is gone, unless `args` say otherwise."""
-        self.run("delete", kind, name, *args, seconds=180)
+        """Delete an object. Waits until it is gone, unless `args` say otherwise.
+
+        kubectl may wait for ever for another one that has its name by then
+        (kubernetes/kubernetes#135563), so it is not asked to.
+        """
+        uid = self._uid(kind, name)
+        self.run("delete", kind, name, "--wait=false", *args)
+        if uid and "--wait=false" not in args:
+            eventually(lambda: self._uid(kind, name), lambda now: now != uid, 180, f"{name} gone")
+
+    def _uid(self, kind, name):
+        found = self.get(kind, name)
+        return found and found["metadata"]["uid"]
 
     def delete_all(self, kind, selector, *args):
         """Delete the objects with these labels: one at least."""
