@@ -13,9 +13,9 @@ from fulmen import TopologyBuilder
 from fulmen.api import ServiceUnavailable
 from fulmen.connectors.postgres import PostgresSink, writing
 from fulmen.connectors.postgres.writing import ENDS
-from fulmen.services import postgres as postgres_service
 from fulmen.services.errors import StoreRefused
 from fulmen.services.pools import close_all
+from fulmen.services.sql import postgres as postgres_service
 from fulmen.testing import ListSpout
 from fulmen.testing.sinks import CASES, Subject
 from support.connectors import sql_sinks

@@ -7,7 +7,7 @@ import zlib
 import psycopg
 import pytest
 
-from fulmen.services import postgres as postgres_service
+from fulmen.services.sql import postgres as postgres_service
 from fulmen.transactional import PostgresMap, StaleAttempt, StoreRefused, StoreUnavailable, plus
 from fulmen.transactional.conformance import CASES, at, context_of
 from support.runs.spark_runs import wait_until

@@ -12,10 +12,10 @@ from fulmen.api.sinks import ServiceUnavailable
 from fulmen.connectors.files.places.buckets import Bucket
 from fulmen.connectors.files.places.local import BadPlace
 from fulmen.services.errors import StoreError
-from fulmen.services.http import Endpoint
-from fulmen.services.postgres import Postgres
+from fulmen.services.http.endpoint import Endpoint
 from fulmen.services.rabbitmq import Broker
 from fulmen.services.redis import Redis
+from fulmen.services.sql.postgres import Postgres
 from fulmen.topology.resource.uris import BadUri, read_uri
 
 ODD = "@/:?#%&=+ '\"\\[];,$~^|<>{}ü1234567"

@@ -4,7 +4,7 @@ import pytest
 
 from fulmen.kube.driver.api import ApiError
 from fulmen.kube.driver.successor import Successor
-from fulmen.services.handover import Handover
+from fulmen.services.http.handover import Handover
 
 NOT_THERE = ApiError("GET", 404, "not found")
 NO_ROOM = {"status": {"conditions": [{"type": "PodScheduled", "status": "False"}]}}

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 import pytest
 from aiohttp import web
 
-from fulmen.services.http_server import MOST_PARTS, PACKINGS, HttpServer, ServerLimits, unpacked
+from fulmen.services.http.server import MOST_PARTS, PACKINGS, HttpServer, ServerLimits, unpacked
 
 PACKED = gzip.compress(b"x" * 400)
 LIMITS = ServerLimits(content_bytes=1000, held_bytes=3000, connections=4, request_seconds=0.3)

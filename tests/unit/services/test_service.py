@@ -8,10 +8,10 @@ from redis import exceptions
 
 from fulmen.api.sinks import ServiceUnavailable
 from fulmen.services.errors import StoreRefused, StoreUnavailable
-from fulmen.services.postgres import Postgres
 from fulmen.services.redis import Redis
 from fulmen.services.service import ErrorKind
-from fulmen.services.sqlite import Sqlite
+from fulmen.services.sql.postgres import Postgres
+from fulmen.services.sql.sqlite import Sqlite
 
 PASSWORD = "tausendschoen"
 POSTGRES = Postgres(f"postgresql://app:{PASSWORD}@h/shop", "table 't'")

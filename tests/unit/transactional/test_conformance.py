@@ -7,8 +7,8 @@ import pytest
 
 from fulmen.api import TransactionAttempt
 from fulmen.api.marks import CommitPhase
-from fulmen.services import sqlite
 from fulmen.services.pools import close_all
+from fulmen.services.sql import sqlite
 from fulmen.transactional import SqliteMap, maps, rules
 from fulmen.transactional.conformance import CASES
 from fulmen.transactional.maps import StoredMap

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from fulmen.services import sqlite
 from fulmen.services.pools import close_all, pool_of
+from fulmen.services.sql import sqlite
 from fulmen.transactional import SqliteMap, StaleAttempt, StoreRefused, StoreUnavailable, plus
 from fulmen.transactional.conformance import CASES, at, context_of
 from support.stores.committers import Paused, Writing

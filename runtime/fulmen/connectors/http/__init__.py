@@ -2,11 +2,10 @@
 
 `sink` calls an endpoint with rows, `lookup` asks one for each tuple, and `lookup_memory` what it
 remembers. Below them are `asking`, the client, and what makes a request of a row: `filling` and
-`json_template`. Uses `base`, `formats`, `templates`, `services.http` and `services.http_server`.
-Used by topologies.
+`json_template`. Uses `base`, `formats`, `templates` and `services.http`. Used by topologies.
 """
 
-import fulmen.services.http  # noqa: F401 (says so if the client is missing)
+import fulmen.services.http.endpoint  # noqa: F401 (says so if the client is missing)
 from fulmen.connectors.http.lookup import HttpLookup
 from fulmen.connectors.http.served.call_bolts import CallBolt, Return, call_is_over
 from fulmen.connectors.http.served.calls import CallSpout

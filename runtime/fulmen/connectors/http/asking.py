@@ -18,7 +18,7 @@ from yarl import URL
 
 from fulmen.api.sinks import ServiceUnavailable
 from fulmen.connectors.http.request_options import RequestOptions
-from fulmen.services.http import Endpoint, UnexpectedAnswer
+from fulmen.services.http.endpoint import Endpoint, UnexpectedAnswer
 from fulmen.services.pools import shared
 from fulmen.services.service import ErrorKind
 

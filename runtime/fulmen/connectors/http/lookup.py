@@ -27,7 +27,7 @@ from fulmen.connectors.http.filling import headers_filler, url_filler
 from fulmen.connectors.http.json_template import json_filler
 from fulmen.connectors.http.lookup_memory import AnswerCache, CircuitBreaker, Content
 from fulmen.connectors.http.lookup_options import HttpLookupOptions
-from fulmen.services.http import Endpoint, UnexpectedAnswer
+from fulmen.services.http.endpoint import Endpoint, UnexpectedAnswer
 from fulmen.services.service import ErrorKind
 
 

@@ -10,7 +10,7 @@ from pydantic import Field, model_validator
 
 from fulmen.connectors.options import Options
 from fulmen.connectors.templates import Template, has_fields, parts_of
-from fulmen.services.http import Endpoint, TlsFiles
+from fulmen.services.http.endpoint import Endpoint, TlsFiles
 
 HeaderName = Annotated[str, Field(pattern=r"^[!#$%&'*+.^_`|~0-9A-Za-z-]{1,100}$")]
 OF_CONNECTIONS = frozenset(

@@ -29,7 +29,7 @@ from fulmen.connectors.http.request_options import checked_header
 from fulmen.connectors.http.sink_options import HttpSinkOptions
 from fulmen.connectors.options import Options
 from fulmen.connectors.templates import filler
-from fulmen.services.http import Endpoint, UnexpectedAnswer
+from fulmen.services.http.endpoint import Endpoint, UnexpectedAnswer
 from fulmen.services.service import ErrorKind
 
 MOST_ANSWER_BYTES = 64 * 1024

@@ -1,10 +1,10 @@
 """Sinks and sources on tables of PostgreSQL, by psycopg 3.
 
-Uses `connectors.sql` and `services.postgres`. Used by topologies, as
+Uses `connectors.sql` and `services.sql`. Used by topologies, as
 `class: fulmen.connectors.postgres.PostgresSink`.
 """
 
-import fulmen.services.postgres  # noqa: F401 (says so if the client is missing)
+import fulmen.services.sql.postgres  # noqa: F401 (says so if the client is missing)
 from fulmen.connectors.postgres.options import (
     PostgresQueryOptions,
     PostgresQueueOptions,

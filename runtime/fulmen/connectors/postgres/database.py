@@ -13,8 +13,8 @@ from psycopg import errors
 from fulmen.api.sinks import ServiceUnavailable
 from fulmen.connectors.sql.database import SqlDatabase
 from fulmen.services.errors import StoreRefused
-from fulmen.services.postgres import LET_IN, NOT_LET_IN, UNWELCOME, Postgres
 from fulmen.services.service import ErrorKind
+from fulmen.services.sql.postgres import LET_IN, NOT_LET_IN, UNWELCOME, Postgres
 
 Cures = Mapping[type[psycopg.Error], str]
 """Cures of mistakes that are found when a topology starts."""

@@ -14,7 +14,7 @@ from fulmen.connectors.postgres.database import PostgresDatabase, escaped
 from fulmen.connectors.postgres.loading import TimeFields, check_types, cursor_of, rows_of
 from fulmen.connectors.postgres.options import PostgresQueryOptions
 from fulmen.connectors.sql.growing import GrowingSpout, Row
-from fulmen.services.names import listed, qualified, quoted
+from fulmen.services.sql.names import listed, qualified, quoted
 
 HAVE_PLACE = {
     psycopg.adapters.types[name].oid: condition

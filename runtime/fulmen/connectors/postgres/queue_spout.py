@@ -36,8 +36,8 @@ from fulmen.connectors.postgres.database import PostgresDatabase, escaped
 from fulmen.connectors.postgres.loading import TimeFields, check_types, cursor_of, rows_of
 from fulmen.connectors.postgres.options import PostgresQueueOptions
 from fulmen.connectors.sql.source import MOST_COUNTED, SqlSource
-from fulmen.services.arrays import array
-from fulmen.services.names import listed, qualified, quoted
+from fulmen.services.sql.arrays import array
+from fulmen.services.sql.names import listed, qualified, quoted
 
 _CURES: Mapping[type[Error], str] = {
     UndefinedColumn: "Correct the name in key, fields or order, or add the column. A queue needs"

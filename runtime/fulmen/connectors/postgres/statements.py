@@ -10,7 +10,7 @@ from fulmen.connectors.postgres.database import escaped
 from fulmen.connectors.postgres.texts import Column
 from fulmen.connectors.sql.options import TableSinkOptions
 from fulmen.connectors.sql.tables import MARKS, on_conflict
-from fulmen.services.names import listed, qualified, quoted
+from fulmen.services.sql.names import listed, qualified, quoted
 
 AFTER_INSERT_MASK, AFTER_INSERT = 1 | 2 | 4 | 64, 1 | 4
 """Of pg_trigger.tgtype: for each row (1), after (neither 2 nor 64) an INSERT (4)."""

@@ -18,10 +18,10 @@ from fulmen.connectors.postgres.texts import Column, Kind, Rules, Text, texts
 from fulmen.connectors.postgres.writing import Contention, Writer
 from fulmen.connectors.sql.options import TableSinkOptions
 from fulmen.connectors.sql.tables import FoundColumn, KeptMark, SqlTable, SqlTransaction
-from fulmen.services.arrays import array
-from fulmen.services.names import qualified
-from fulmen.services.postgres import CREATES_ONE_AT_A_TIME, kind_of, said
 from fulmen.services.service import ErrorKind
+from fulmen.services.sql.arrays import array
+from fulmen.services.sql.names import qualified
+from fulmen.services.sql.postgres import CREATES_ONE_AT_A_TIME, kind_of, said
 
 KINDS: Mapping[str, Kind] = {"S": "text", "N": "number", "A": "array"}
 """By the category of a type."""

@@ -22,7 +22,7 @@ from psycopg.adapt import PyFormat, Transformer
 from fulmen.connectors.formats import DEFAULT, Malformed, natural
 from fulmen.connectors.sql.tables import each_value
 from fulmen.errors import repr_of
-from fulmen.services.arrays import in_quotes
+from fulmen.services.sql.arrays import in_quotes
 from fulmen.visible import is_text
 
 Kind = Literal["text", "number", "time", "bytes", "json", "array", "other"]

@@ -35,9 +35,9 @@ from fulmen.connectors.base.bisection import (
 from fulmen.connectors.postgres.database import PostgresDatabase
 from fulmen.connectors.postgres.statements import TableStatements
 from fulmen.connectors.postgres.texts import Text, lines
-from fulmen.services.arrays import array
-from fulmen.services.postgres import code_of, kind_of, said
 from fulmen.services.service import ErrorKind
+from fulmen.services.sql.arrays import array
+from fulmen.services.sql.postgres import code_of, kind_of, said
 
 T = TypeVar("T")
 LACKS_ANOTHER = "23503"

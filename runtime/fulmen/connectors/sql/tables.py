@@ -15,7 +15,7 @@ from fulmen.connectors.formats import Malformed
 from fulmen.connectors.sql.options import TableSinkOptions
 from fulmen.errors import PASSED_ON, error_text
 from fulmen.services.errors import StoreRefused
-from fulmen.services.names import listed, quoted
+from fulmen.services.sql.names import listed, quoted
 
 MARKS = "fulmen_sink_marks"
 """The table of marks, in the schema of the sink's own table."""

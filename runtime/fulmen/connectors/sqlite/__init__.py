@@ -1,6 +1,6 @@
 """Sinks, sources and lookups on tables in a file of SQLite: nothing to install and nothing to run.
 
-Uses `connectors.sql` and `services.sqlite`. Used by topologies, as
+Uses `connectors.sql` and `services.sql`. Used by topologies, as
 `class: fulmen.connectors.sqlite.SqliteSink`.
 """
 

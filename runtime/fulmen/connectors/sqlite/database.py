@@ -9,7 +9,7 @@ from typing import Literal
 
 from fulmen.connectors.sql.database import SqlDatabase
 from fulmen.services.errors import StoreRefused, StoreUnavailable
-from fulmen.services.sqlite import Sqlite
+from fulmen.services.sql.sqlite import Sqlite
 
 
 class SqliteDatabase(SqlDatabase[Sqlite, sqlite3.Connection]):

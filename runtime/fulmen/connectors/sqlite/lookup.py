@@ -18,7 +18,7 @@ from fulmen.connectors.formats.options import types_of
 from fulmen.connectors.formats.types import convert_all
 from fulmen.connectors.sql.options import Fields, Name
 from fulmen.connectors.sqlite.values import lenient, typed_as
-from fulmen.services.names import listed, quoted
+from fulmen.services.sql.names import listed, quoted
 
 _ROWS_AT_ONCE = 10_000
 _BUSY_SECONDS = 5.0

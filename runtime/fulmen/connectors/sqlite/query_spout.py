@@ -16,7 +16,7 @@ from fulmen.connectors.sql.tables import check_columns
 from fulmen.connectors.sqlite.database import SqliteDatabase
 from fulmen.connectors.sqlite.options import SqliteQueryOptions
 from fulmen.connectors.sqlite.values import lenient, typed_as
-from fulmen.services.names import listed, quoted
+from fulmen.services.sql.names import listed, quoted
 
 HAVE_PLACE = {
     "integer": "{column} > -9e999 AND {column} < 9e999",

@@ -23,7 +23,7 @@ from fulmen.connectors.sql.tables import (
 )
 from fulmen.connectors.sqlite.database import SqliteDatabase
 from fulmen.connectors.sqlite.values import Value, affinity_of, values_of
-from fulmen.services.names import listed, quoted
+from fulmen.services.sql.names import listed, quoted
 
 
 class SqliteTable(SqlTable):

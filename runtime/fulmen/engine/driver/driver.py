@@ -44,7 +44,7 @@ from fulmen.engine.totals.totals import BatchTimes, Totals
 from fulmen.engine.totals.transaction_totals import TransactionTotals
 from fulmen.errors import CheckpointMismatch, JobFailed, Unreachable
 from fulmen.plan import Plan, is_placed_like, make_plan
-from fulmen.services.handover import HANDOVER
+from fulmen.services.http.handover import HANDOVER
 from fulmen.topology.resource.spec import Topology
 from fulmen.topology.validation.check import Runnable
 

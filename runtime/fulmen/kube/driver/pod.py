@@ -57,7 +57,7 @@ from fulmen.kube.driver.successor import Successor
 from fulmen.kube.driver.termination import Terminated, Termination
 from fulmen.kube.names import driver_pod
 from fulmen.metrics import AccessRules, MetricsServer
-from fulmen.services.handover import HANDOVER
+from fulmen.services.http.handover import HANDOVER
 from fulmen.topology.code.packages import import_path
 from fulmen.topology.validation.check import Runnable
 from fulmen.tracing import tracer_of

@@ -14,7 +14,7 @@ from collections.abc import Callable
 from typing import Any
 
 from fulmen.kube.driver.api import Api, ApiError, Json
-from fulmen.services.handover import Handover
+from fulmen.services.http.handover import Handover
 
 LOOK_SECONDS = 0.5
 NO_ROOM_SECONDS = 10

@@ -15,8 +15,8 @@ from types import NoneType
 from typing import TYPE_CHECKING, Any
 
 from fulmen.api.context import TopologyContext
-from fulmen.services.arrays import array
 from fulmen.services.errors import StoreUnavailable
+from fulmen.services.sql.arrays import array
 from fulmen.transactional.columns import Kind
 from fulmen.transactional.owners import MapMark, Owner
 from fulmen.transactional.rules import Changes, Raw, Row, Rule
@@ -24,7 +24,7 @@ from fulmen.transactional.stores.clients import needs
 from fulmen.transactional.stores.sql import OWNER_COLUMNS, SqlMap, previous_of
 
 if TYPE_CHECKING:
-    from fulmen.services.postgres import Postgres
+    from fulmen.services.sql.postgres import Postgres
     from fulmen.transactional.stores.postgres_statements import MapStatements
 
 
@@ -58,7 +58,7 @@ class PostgresMap(SqlMap):
             StoreRefused: An argument can't be right, or psycopg is not installed.
         """
         with needs(f"map {table!r}", "postgres"):
-            from fulmen.services.postgres import Postgres
+            from fulmen.services.sql.postgres import Postgres
             from fulmen.transactional.stores import postgres_statements
         self.service = Postgres(dsn, f"map {table!r}")
         super().__init__(table, self.service.name, context, rule, key, value)

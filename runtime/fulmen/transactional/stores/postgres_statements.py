@@ -6,8 +6,9 @@ import psycopg
 from psycopg import errors
 
 from fulmen.services.errors import StoreError, StoreRefused, StoreUnavailable
-from fulmen.services.names import listed, qualified
-from fulmen.services.postgres import (
+from fulmen.services.service import ErrorKind
+from fulmen.services.sql.names import listed, qualified
+from fulmen.services.sql.postgres import (
     CREATES_ONE_AT_A_TIME,
     IDLE_SECONDS,
     LET_IN,
@@ -16,7 +17,6 @@ from fulmen.services.postgres import (
     UNWELCOME,
     Postgres,
 )
-from fulmen.services.service import ErrorKind
 from fulmen.transactional.owners import Owner
 from fulmen.transactional.stores.sql import KEPT, MAPS, MARKS, OWNER_COLUMNS
 

@@ -17,7 +17,7 @@ from typing import Any
 
 from fulmen.api.context import TopologyContext
 from fulmen.services.errors import StoreUnavailable
-from fulmen.services.sqlite import OF_VALUES, Sqlite
+from fulmen.services.sql.sqlite import OF_VALUES, Sqlite
 from fulmen.transactional.columns import Kind
 from fulmen.transactional.owners import FoundMap, MapMark, Owner
 from fulmen.transactional.rules import Changes, Raw, Row, Rule

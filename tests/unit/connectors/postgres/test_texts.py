@@ -16,7 +16,7 @@ from psycopg._copy_base import _parse_row_text
 from fulmen import JSON_NULL
 from fulmen.connectors.formats import Malformed
 from fulmen.connectors.postgres.texts import Column, lines, text_of, texts
-from fulmen.services.arrays import array
+from fulmen.services.sql.arrays import array
 
 TEXT = st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]))
 CELLS = st.one_of(

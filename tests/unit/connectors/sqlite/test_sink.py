@@ -10,9 +10,9 @@ import pytest
 
 from fulmen.api import ServiceUnavailable
 from fulmen.connectors.sqlite import SqliteSink
-from fulmen.services import sqlite
 from fulmen.services.errors import StoreRefused
 from fulmen.services.pools import close_all
+from fulmen.services.sql import sqlite
 from fulmen.testing.sinks import CASES, Subject
 from support.connectors import sql_sinks
 from support.connectors.sql_sinks import EXACTLY, all_rows, mark, prepared, written

@@ -17,7 +17,7 @@ from fulmen.connectors.base.source import MessageSource
 from fulmen.connectors.http.served.listening.listener import Listener
 from fulmen.connectors.http.served.listening.received import Received, Reply, later
 from fulmen.connectors.http.served.options import ServingOptions
-from fulmen.services.handover import HANDOVER
+from fulmen.services.http.handover import HANDOVER
 
 PAUSE_SECONDS = 1.0
 """Before the next try to listen."""

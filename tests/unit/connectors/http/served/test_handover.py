@@ -13,7 +13,7 @@ import pytest
 from fulmen import TopologyBuilder
 from fulmen.connectors.http import HttpSpout
 from fulmen.connectors.sqlite import SqliteSink
-from fulmen.services.handover import HANDOVER
+from fulmen.services.http.handover import HANDOVER
 from support.connectors.served_topologies import Client, Served
 from support.docs.pages import ROOT
 from support.servers.ports import free_port

@@ -11,7 +11,7 @@ import pytest
 from fulmen import Bolt, TopologyBuilder
 from fulmen.connectors.http import CallSpout, Return
 from fulmen.engine.worker.in_process import Crash
-from fulmen.services.handover import HANDOVER
+from fulmen.services.http.handover import HANDOVER
 from support.connectors.served_topologies import Client, Served, served
 from support.lives.served_life import ServedLife
 from support.parts.calling_parts import Watched

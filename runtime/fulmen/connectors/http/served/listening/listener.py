@@ -30,8 +30,8 @@ from fulmen.connectors.http.served.listening.passing_on import (
 from fulmen.connectors.http.served.listening.received import Received, Reply, later, refusal
 from fulmen.connectors.http.served.listening.values import ValueParts
 from fulmen.connectors.http.served.options import ServingOptions
-from fulmen.services.handover import HANDOVER, Handover
-from fulmen.services.http_server import HttpServer, ServerLimits
+from fulmen.services.http.handover import HANDOVER, Handover
+from fulmen.services.http.server import HttpServer, ServerLimits
 
 T = TypeVar("T")
 SECONDS = (

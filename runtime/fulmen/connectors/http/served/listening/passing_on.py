@@ -17,8 +17,8 @@ from aiohttp import (
 )
 from yarl import URL
 
-from fulmen.services.handover import Handover
-from fulmen.services.http_server import Answer, HttpServer
+from fulmen.services.http.handover import Handover
+from fulmen.services.http.server import Answer, HttpServer
 
 CLOSE_SECONDS = 2.0
 """For answers that are being sent when a server ends."""
