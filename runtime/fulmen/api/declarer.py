@@ -46,6 +46,7 @@ class Stream:
         parts: Of each field of the key that divides rows among tasks: the outputs that have it.
             Rows that differ in one come from several tasks, so in no order. Empty: not known.
         time: Its event time; None: it has none, or its component does not know the topology.
+        goes_by_clock: Whether event time behind it is the time of day, whatever its rows have.
     """
 
     fields: tuple[str, ...]
@@ -54,6 +55,7 @@ class Stream:
     no_key: Mapping[str, str] = field(default_factory=dict, compare=False, repr=False)
     parts: Sequence[frozenset[str]] = field(default=(), compare=False, repr=False)
     time: StreamTime | None = field(default=None, compare=False, repr=False)
+    goes_by_clock: bool = field(default=False, compare=False, repr=False)
 
 
 ANY_STREAM = Stream(
@@ -96,7 +98,11 @@ class OutputFieldsDeclarer:
         """Keep what is known of a declared stream's fields."""
         known = self.streams[stream]
         self.streams[stream] = replace(
-            known, types=like.types, no_key=like.no_key, parts=like.parts
+            known,
+            types=like.types,
+            no_key=like.no_key,
+            parts=like.parts,
+            goes_by_clock=like.goes_by_clock,
         )
 
     def _fields(self, stream: str, fields: Sequence[str]) -> tuple[str, ...]:

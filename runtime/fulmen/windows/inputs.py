@@ -88,6 +88,12 @@ def missing_fields(needed: Mapping[str, str], stream: Stream) -> Iterator[str | 
             yield f"{where}: its input has no field {field!r}. It has: {there}{cure}"
         elif where in TIMES and (kind := stream.types.get(field)) in NO_TIMES:
             yield f"{where}: {field!r} is a {kind}, {MUST_BE}"
+        elif where in TIMES and stream.goes_by_clock and field not in FIXED:
+            yield UserWarning(
+                f"{where}: what emits {field!r} goes by the clock, and so does event time behind"
+                f" it: what is before the time of day is late. Write by: clock, or {WINDOW_LAST} of"
+                " windows"
+            )
         elif where in KEYS and stream.types.get(field) == "json":
             yield UserWarning(
                 f"{where}: {field!r} may be any JSON: a tuple fails where it is a list or a"

@@ -1,20 +1,18 @@
 """Windows of the time of day: by when tuples come, whatever their batches, kills and runs."""
 
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 
 import pyarrow as pa
 import pytest
 from hypothesis import event, given, settings
 from hypothesis import strategies as st
 
-from fulmen import ArrowSpout, BasicBolt, TopologyBuilder
+from fulmen import ArrowSpout, TopologyBuilder
 from fulmen.errors import FulmenError, ValidationFailed
 from fulmen.testing import (
-    ABORT,
     PAUSE,
     BoltHarness,
     CollectBolt,
-    Later,
     ListSpout,
     ManualClock,
     run,
@@ -24,9 +22,16 @@ from fulmen.topology.validation.check import check
 from fulmen.windows import Aggregate
 from support.runs.engine_runs import make_driver, state_of
 from support.windows.aggregates import EXAMPLES, plain
+from support.windows.by_clock import (
+    FIRST,
+    MARKS,
+    RUNS,
+    START,
+    arrivals_of,
+    in_runs,
+    tell_arrivals,
+)
 
-START = datetime(2024, 5, 1, tzinfo=UTC)
-FIRST = plain(START)
 TUMBLING = {"type": "tumbling", "size": "10s"}
 WINDOWS = [
     TUMBLING,
@@ -39,23 +44,6 @@ SUMS = {"n": "count", "total": "sum(amount)", "all": "list(amount)"}
 FIELDS = ["user", "amount"]
 
 
-class Arrivals(BasicBolt):
-    """Says when the batch of each tuple began."""
-
-    outputs = (*FIELDS, "came")
-
-    def prepare(self, conf, context):
-        self._context = context
-
-    transient = ("_context",)
-
-    def goes_by_clock(self, options):
-        return True
-
-    def execute(self, tup, collector):
-        collector.emit([*tup.values, self._context.batch.next_watermark])
-
-
 def topology(items, window=TUMBLING, spout=None, backend="memory", **config):
     builder = TopologyBuilder()
     builder.set_spout("source", spout or ListSpout(items, FIELDS))
@@ -63,8 +51,7 @@ def topology(items, window=TUMBLING, spout=None, backend="memory", **config):
     bolt = builder.set_bolt("windows", Aggregate, 2).set_config(config)
     bolt.fields_grouping("source", ["user"]).set_keyed_state(backend)
     builder.set_bolt("sink", CollectBolt).shuffle_grouping("windows")
-    builder.set_bolt("arrivals", Arrivals).shuffle_grouping("source")
-    builder.set_bolt("came", CollectBolt).shuffle_grouping("arrivals")
+    tell_arrivals(builder)
     return builder
 
 
@@ -111,9 +98,6 @@ def sessions(arrivals):
     return found
 
 
-MARKS = [(), (), (PAUSE,), (PAUSE,), (Later("4s"),), (Later("1m"),), (ABORT,)]
-
-
 @st.composite
 def inputs(draw):
     items = []
@@ -126,22 +110,15 @@ def inputs(draw):
     items=inputs(),
     window=st.sampled_from(WINDOWS),
     backend=st.sampled_from(["memory", "disk"]),
-    runs=st.lists(st.tuples(st.integers(1, 6), st.sampled_from([0, 7, 3600, -30])), max_size=2),
+    runs=RUNS,
     extra=st.data(),
 )
 @settings(max_examples=max(EXAMPLES // 2, 8))
 def test_each_tuple_is_once_in_the_windows_of_when_it_came(items, window, backend, runs, extra):
     """With crashes, pauses between runs, other workers, and clocks that are behind."""
     built = topology(items, window, backend=backend)
-    clock, result = ManualClock(start=START), None
-    for batches, pause in [*runs, (None, 0)]:
-        workers = extra.draw(st.integers(1, 3))
-        how = {"clock": clock, "batch_seconds": 1.7, "workers": workers, "batches": batches}
-        result = run(built, checkpoint=result, **how)
-        assert result.errors == []
-        event(f"{pause} s until the next run")
-        clock = ManualClock(clock.now, start=START + timedelta(seconds=pause))
-    arrivals = [tuple(row) for row in result.collected("came")]
+    result = in_runs(built, runs, extra)
+    arrivals = arrivals_of(result)
     times = [came for _, _, came in sorted(arrivals, key=lambda one: one[1])]
     assert times == sorted(times)
     found = rows_of(result)
@@ -156,7 +133,7 @@ def test_time_stands_still_where_a_clock_is_behind():
     for seconds in (0, -30, 60):
         clock = ManualClock(start=START + timedelta(seconds=seconds))
         result = run(built, checkpoint=result, clock=clock, batches=1, batch_seconds=0)
-        came = [row[2] - FIRST for row in result.collected("came")]
+        came = [at - FIRST for *_, at in arrivals_of(result)]
     assert came == [0, 0, 60_000]
     result = run(built, checkpoint=result, clock=clock)
     assert [row[:4] for row in rows_of(result)] == [
@@ -235,7 +212,7 @@ def test_rows_that_are_added_together_are_in_the_windows_of_when_they_came(spout
     aggregates = {"n": "count", "total": "sum(amount)"}
     built = topology([], window, spout, aggregates=aggregates, partial=partial)
     result = run(built, workers=2, clock=ManualClock(start=START), batch_seconds=4)
-    arrivals = result.collected("came")
+    arrivals = arrivals_of(result)
     assert len({came for *_, came in arrivals}) > 1
     expected = {key: (len(one), sum(one)) for key, one in model(arrivals, window).items()}
     assert {row[:3]: row[3:] for row in rows_of(result)} == expected

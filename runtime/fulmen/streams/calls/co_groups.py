@@ -22,16 +22,19 @@ def co_group(
     """Lists of the rows of both streams, for each key and window.
 
     Raises:
-        ValidationFailed: It is not known which field has the event time.
+        ValidationFailed: It is not known which field has the event time, and the clock is not it.
     """
     pairs = on if isinstance(on, Mapping) else {n: n for n in ([on] if isinstance(on, str) else on)}
-    time = options.get("time") or _time_of(left)
-    if time is None:
+    is_by_clock = options.get("by") == "clock"
+    time = None if is_by_clock else options.get("time") or _time_of(left)
+    if time is None and not is_by_clock:
         raise refusal(
             "co_group needs the event time of the rows",
-            'Give it: event_time="at" of the source, or time="at" here: a field of both streams.',
+            'Give it: event_time="at" of the source, or time="at" here: a field of both streams.'
+            ' For windows by the clock: by="clock".',
         )
-    fields = [*dict.fromkeys([*pairs, time]), *SIDES]
+    front = [*pairs] if time is None or time in pairs else [*pairs, time]
+    fields = [*front, *SIDES]
     sides = [
         steps.of_results(of, "map", _packed(names, time, side), (), fields, None)
         for of, names, side in ((left, [*pairs], 0), (right, [*pairs.values()], 1))
@@ -43,13 +46,13 @@ def co_group(
     return components.windowed(of, [*pairs], more, kept, name or derived, parallelism)
 
 
-def _packed(key: Sequence[str], time: str, side: int) -> Callable[[Any], list[Any]]:
-    """A function that makes a row of key, time and the whole row in the list of its side."""
+def _packed(key: Sequence[str], time: str | None, side: int) -> Callable[[Any], list[Any]]:
+    """A function that makes a row of key, any time and the whole row in the list of its side."""
 
     def packed(row: Any) -> list[Any]:
         values = mapping_of(row)
         front = [values[name] for name in key]
-        if time not in key:
+        if time is not None and time not in key:
             front.append(values[time])
         return [*front, None, values] if side else [*front, values, None]
 

@@ -213,6 +213,7 @@ def join(
         kinds = {"as-of": TemporalJoin, "lookup": LookupJoin, "regular": RegularJoin}
         cls = kinds.get(kind, TableJoin)
         needs_time = cls is TemporalJoin or given.get("forgetAfter") is not None
+    needs_time &= given.get("by") != "clock"
 
     unwanted = (RETRACTION,) if cls is RegularJoin else ()
 
@@ -287,7 +288,7 @@ def times_of(taps: RowSources, given: Config, *, is_named: bool = False) -> Conf
         raise _wrong(
             "the rows have no event time here",
             'Give it: event_time="at" of the source, or time="at" here if a map has made new rows.'
-            ' For windows by the clock: by="clock".',
+            ' For windows and joins by the clock: by="clock".',
         )
     if all(tap.is_timed for tap in taps) and not is_named:
         return {}

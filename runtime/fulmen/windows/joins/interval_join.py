@@ -44,6 +44,7 @@ class IntervalJoin(Join):
     then. With `until`, a left row says itself until when that is.
     """
 
+    _without_times = ". To join by the clock: by: clock"
     config_model = IntervalJoinOptions
     streams_in_any_order = True
     transient = (*Join.transient, "_within", "_ends", "_kept")

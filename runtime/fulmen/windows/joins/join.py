@@ -59,6 +59,8 @@ class Join(ManyBolt):
     emits_results = True  # a spout's tuple that came again would be kept, and joined, twice
     state_part: KeyPart | None = "rows"
     timer_part: KeyPart | Literal["every"] | None = "rows"
+    _without_times: ClassVar[str] = ""
+    """What else there is where a side has no event time, for a message."""
     takes_retractions: ClassVar[bool] = False
     """Whether a row with `is_retraction` takes back an earlier one."""
     kept_for: Mapping[str, str] = MappingProxyType({})
@@ -87,7 +89,13 @@ class Join(ManyBolt):
         names = (*options.names, *options.more_outputs())
         late = dict.fromkeys(LATE_OF, Stream(names)) if self.needs_times(options) else {}
         types = dict.fromkeys((n for n in options.more_outputs() if n in FIXED), "timestamp")
-        rows = Stream(names, types=types, no_key=options.no_key(), parts=options.parts())
+        rows = Stream(
+            names,
+            types=types,
+            no_key=options.no_key(),
+            parts=options.parts(),
+            goes_by_clock=options.goes_by_clock,
+        )
         return {"default": rows, LATE: Stream(LATE_FIELDS), **late}
 
     @override
@@ -103,13 +111,17 @@ class Join(ManyBolt):
 
     @override
     def lateness(self, options: JoinOptions) -> int | None:
-        if not isinstance(options, LateOptions):
+        if not isinstance(options, LateOptions) or options.goes_by_clock:
             return None
         return milliseconds(options.allowed_lateness) + options.delay
 
-    def needs_times(self, options: JoinOptions) -> bool:  # noqa: ARG002 (as below)
+    def needs_times(self, options: JoinOptions) -> bool:
         """Whether each side must have an event time."""
-        return True
+        return not options.goes_by_clock
+
+    @override
+    def goes_by_clock(self, options: JoinOptions) -> bool:
+        return options.goes_by_clock
 
     @override
     def needs_event_time(self, options: JoinOptions) -> str | Warning | None:
@@ -123,7 +135,7 @@ class Join(ManyBolt):
         self, options: JoinOptions, inputs: Mapping[tuple[str, str], Stream]
     ) -> Iterator[str | Warning]:
         yield from () if self.takes_retractions else taken_back(inputs)
-        if self.needs_times(options):
+        if self.needs_times(options) or options.goes_by_clock:
             yield from needless_ttl(self)
         sides = {(side.from_, side.stream): side for side in options.sides}
         for (place, side), name in zip(sides.items(), NAMES, strict=True):
@@ -151,7 +163,7 @@ class Join(ManyBolt):
         elif self.needs_times(options) and stream.time is None:
             yield (
                 f"{name}.time is missing: name the field with the event time, or declare"
-                f" eventTime of {side.from_!r}"
+                f" eventTime of {side.from_!r}{self._without_times}"
             )
         for field in side.outputs.values():
             needed.setdefault(field, f"{name}.fields")
@@ -252,7 +264,7 @@ class Join(ManyBolt):
             if not types.isdisjoint(MAY_EQUAL_NONE):
                 alone |= {i for i, v in enumerate(column) if v is None or has_nan(v)}
         name, reader = self._times[side]
-        times: Sequence[int] = [0] * len(tuples)
+        times: Sequence[int] = [self._arrival] * len(tuples)
         if name is not None:
             found = times_of(tuples.column(name), reader)
             if not are_within_dates(found):
@@ -280,7 +292,7 @@ class Join(ManyBolt):
         retracted = {0} if self._retracts[side] and is_retraction(tup[RETRACTION]) else set[int]()
         joined = JoinedRows()
         try:
-            time = 0 if name is None else time_of(tup, name, reader)
+            time = self._arrival if name is None else time_of(tup, name, reader)
             self.add_all(side, SideRows([key], [time], [row], alone, retracted), joined)
         except NoEdgesError:
             joined.late.append(0)
@@ -303,6 +315,12 @@ class Join(ManyBolt):
         if self.needs_times(self._context.options):
             alone = self._unmatched_row(side, key, row)
             yield [*alone, *self.more_of(time, tup)], LATE_OF[side]
+
+    @property
+    def _arrival(self) -> int:
+        """The time of tuples without an event time: when their batch began, by the clock."""
+        goes_by_clock = self._context.options.goes_by_clock
+        return (self._context.batch.next_watermark or 0) if goes_by_clock else 0
 
     def _time_of(self, side: Side, options: JoinOptions) -> tuple[str | None, TimeReader]:
         """The field with the time of a side, and what reads it."""

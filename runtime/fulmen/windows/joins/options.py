@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field, model_validator
 from typing_extensions import override
@@ -103,6 +103,11 @@ class JoinOptions(TimedOptions):
     def takes_late(self) -> str:
         """How far below the watermark a tuple may be."""
         return "0"
+
+    @property
+    def goes_by_clock(self) -> bool:
+        """Whether the time of a tuple is the time of day when it comes."""
+        return False
 
     @property
     def emits_right(self) -> bool:
@@ -222,6 +227,39 @@ class TimedJoinOptions(LateOptions):
     type: Literal["inner", "left", "right", "full", "semi", "anti"] = "inner"
     """Which side is emitted without a match as well: none, the left one, the right one, or both.
     `semi` and `anti`: left rows alone, each once, if there is a match, or if there is none."""
+    by: Literal["time", "clock"] = "time"
+    """`clock`: the time of a tuple is the time of day when it comes. Then nothing is late, and no
+    event time is needed."""
+
+    @property
+    @override
+    def goes_by_clock(self) -> bool:
+        return self.by == "clock"
+
+    @property
+    def reads_times(self) -> bool:
+        """Whether times are read from tuples."""
+        return not self.goes_by_clock
+
+    @override
+    def kept_as(self) -> dict[str, str]:
+        return {**super().kept_as(), "by": self.by}
+
+    def _wrong(self) -> list[str]:
+        found = super()._wrong()
+        times = {"left.time": self.left.time, "right.time": self.right.time}
+        if not self.reads_times:
+            times["unit"] = self.unit
+        named = [name for name, value in times.items() if value is not None]
+        if self.goes_by_clock and named:
+            found.append(
+                f"by: clock goes by when tuples come, and has no {named[0]}. Leave one out"
+            )
+        if self.goes_by_clock and milliseconds(self.allowed_lateness):
+            found.append(
+                "by: clock has no allowedLateness: nothing is late by the clock. Leave it out"
+            )
+        return found
 
 
 class WindowJoinOptions(TimedJoinOptions):
@@ -265,6 +303,11 @@ class IntervalJoinOptions(TimedJoinOptions):
     until: Annotated[str, Field(min_length=1)] | None = None
     """The latest right time that matches a left row, if `upper` allows it: an expression of the
     outputs of the left side, such as `expires`. The row is forgotten then. Null: `upper` alone."""
+
+    @property
+    @override
+    def reads_times(self) -> bool:
+        return super().reads_times or self.until is not None
 
     @override
     def kept_as(self) -> dict[str, str]:
@@ -389,6 +432,16 @@ class RegularJoinOptions(JoinOptions):
 
 class TemporalJoinOptions(WithTableOptions, LateOptions):
     """The `config` of a `TemporalJoin`."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _has_no_clock(cls, given: Any) -> Any:
+        if isinstance(given, dict) and given.get("by") == "clock":
+            raise ValueError(
+                "by: clock is not for a TemporalJoin. A LookupJoin finds the row that is there when"
+                " a tuple comes"
+            )
+        return given
 
     forget_after: Positive | None = None
     """A key of which no right row has come for so long is forgotten. Default: the last row of each

@@ -46,6 +46,7 @@ class TemporalJoin(Join):
     # clock (SILENT, key), when a key has had no right row for so long. Memory: the left tuples that
     # wait, and right rows, unless these are on disk.
 
+    _without_times = ". For the row that is there when a tuple comes: LookupJoin"
     config_model = TemporalJoinOptions
     transient = (
         *Join.transient,

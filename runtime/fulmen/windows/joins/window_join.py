@@ -38,6 +38,7 @@ class WindowJoin(Join):
     nothing more can come.
     """
 
+    _without_times = ". To join by the clock: by: clock"
     config_model = WindowJoinOptions
     transient = (*Join.transient, "_windows")
 
