@@ -1,5 +1,6 @@
 """The Redis connectors with a real server: nothing lost by kills, cuts and crashes."""
 
+import time
 import zlib
 
 import pytest
@@ -179,11 +180,53 @@ def test_each_message_is_processed_once_whatever_the_number_of_tasks(
             for life in lives:
                 chaos(life, rng, 5, lambda life=life: (life.lose(), life.start()))
                 life.end_trees(rng)
-            lives = rescaled(lives, rng.randrange(1, 5))
+            for _ in range(rng.randrange(1, 3)):  # with 2, none of the first was ever opened
+                lives = rescaled(lives, rng.randrange(1, 5))
+            for life in lives:
+                life.start()
         for _ in range(2):
             assert sorted(v for life in lives for v in finish(life)) == sorted(sent)
     assert not any(life.errors for life in lives)
     assert kept(client, kind, key) == 0
+
+
+@KINDS
+@pytest.mark.parametrize(("first", "second", "third"), [(4, 2, 3), (5, 3, 2)])
+def test_two_changes_of_the_number_of_tasks_with_no_batch_between_repeat_nothing(
+    kind, redis_server, client, name, first, second, third
+):
+    lives = [life_of(redis_server, kind, name, index=i, tasks=first).start() for i in range(first)]
+    for life in lives:
+        add(client, kind, name, ["acked", "failed"])
+        life.turn()
+        acked, failed = life.emitted()
+        life.commit(acked=[acked], failed=[failed])
+        life.deliver()
+        life.commit()
+        life.lose()
+    lives = [life.start() for life in rescaled(rescaled(lives, second), third)]
+    processed = sorted(v for life in lives for v in finish(life))
+    assert processed == ["acked"] * first + ["failed"] * first
+    assert kept(client, kind, name) == 0
+    for life in lives:
+        life.source.clock = lambda: time.monotonic() + 100
+        assert not life.turn()
+        assert life.source.elsewhere == {}
+
+
+def test_a_task_of_before_takes_nothing_from_tasks_that_came_after_it(redis_server, client, name):
+    old = [life_of(redis_server, RedisStreamSpout, name, index=i, tasks=2) for i in range(2)]
+    for life in old:
+        life.start().commit()
+    new = [life.start() for life in rescaled(old, 3)]
+    for life in new:
+        add(client, RedisStreamSpout, name, ["a"])
+        assert life.turn() == 1
+    for life in old + new:  # all of them look what is pending, as after some time
+        life.source.clock = lambda: time.monotonic() + 100
+        life.turn()
+    assert sorted(v for life in new for v in finish(life)) == ["a", "a", "a"]
+    assert kept(client, RedisStreamSpout, name) == 0
 
 
 @KINDS

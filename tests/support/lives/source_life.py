@@ -160,7 +160,7 @@ class SourceLife:
 
 
 def rescaled(lives, tasks):
-    """Begin so many lives in place of those of all tasks, whose trees have ended."""
+    """So many lives, not begun yet, in place of those of all tasks, whose trees have ended."""
     first = lives[0]
     number = 1 + max(life._number for life in lives)
     divided = redistributed(first._kind, [life._journals for life in lives], tasks, number)
@@ -175,7 +175,7 @@ def rescaled(lives, tasks):
         assert not life._told
         new[0].processed += life.processed
         new[0].errors += life.errors
-    return [life.start() for life in new]
+    return new
 
 
 def chaos(life, rng, batches, lose, disturb=lambda: None):

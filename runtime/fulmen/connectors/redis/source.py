@@ -4,7 +4,9 @@ Redis keeps a message for a task from the moment it is read until Fulmen has ack
 the group's list of pending entries, a list in a hash. What the checkpoint has are ids: of messages
 in flight, by the blocks in which they were emitted, of those to emit again, and of those that Redis
 is to forget. So a message that Redis keeps and whose id the checkpoint does not have was read, and
-lost with a process or with an answer: it is emitted.
+lost with a process or with an answer: it is emitted. After a change of the number of tasks, Redis may
+keep a message for one task while the checkpoint has its id for another. So each task knows the ids
+that others had then.
 """
 
 from __future__ import annotations
@@ -32,7 +34,7 @@ M = TypeVar("M")
 class RedisSource(Source, Generic[M]):
     """A source whose messages have ids, and which keeps them until they are acked."""
 
-    durable = ("failed", "acked", "in_blocks")
+    durable = ("failed", "acked", "in_blocks", "elsewhere")
     lag_seconds = 5.0
     options: Any
 
@@ -40,12 +42,14 @@ class RedisSource(Source, Generic[M]):
         self.failed: dict[str, None] = {}
         self.acked: dict[str, None] = {}
         self.in_blocks: dict[int, int] = {}
+        self.elsewhere: dict[str, None] = {}
 
     @override
     @classmethod
     def redistribute(cls, kept: Sequence[Kept], tasks: int) -> Sequence[Kept]:
         refuse_own_fields(cls, kept, RedisSource.durable)
-        dealt = [Kept({"failed": {}, "acked": {}, "in_blocks": {}}) for _ in range(tasks)]
+        dealt = [Kept({name: {} for name in RedisSource.durable}) for _ in range(tasks)]
+        known = {msg_id for one in kept for msg_id in one.fields.get("elsewhere", ())}
         for task, one in enumerate(kept):
             for msg_id, value in waiting(one).items():
                 dealt[cls.heir(task, msg_id, tasks)].state[msg_id] = value
@@ -54,6 +58,10 @@ class RedisSource(Source, Generic[M]):
                     dealt[cls.heir(task, msg_id, tasks)].fields[name][msg_id] = None
             for msg_id in one.failed:
                 dealt[cls.heir(task, msg_id, tasks)].failed.append(msg_id)
+        own = [{*one.state, *one.fields["failed"], *one.fields["acked"]} for one in dealt]
+        known = known.union(*own)
+        for one, ids in zip(dealt, own, strict=True):
+            one.fields["elsewhere"] = dict.fromkeys(sorted(known - ids))
         return dealt
 
     @staticmethod
@@ -176,9 +184,11 @@ class RedisSource(Source, Generic[M]):
         self.context.lag(messages=messages, seconds=self.seconds_behind())
 
     def _look(self) -> None:
-        read = {msg_id for msg_id, _ in self._read}
-        for msg_id in self.kept():
-            if not (msg_id in self._blocks or msg_id in self.acked or msg_id in read):
+        read, kept = {msg_id for msg_id, _ in self._read}, self.kept()
+        self.elsewhere = {msg_id: None for msg_id in kept if msg_id in self.elsewhere}
+        known = self.elsewhere.keys() | self.acked.keys() | read
+        for msg_id in kept:
+            if not (msg_id in self._blocks or msg_id in known):
                 self._lost[msg_id] = None
         self._look_due.later()
 

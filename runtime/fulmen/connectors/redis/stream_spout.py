@@ -31,8 +31,8 @@ class RedisStreamSpout(RedisSource[Entry]):
 
     A task's consumer is called `topology-component-index`. An entry is acknowledged (XACK) when its
     tree was acked; until then it is pending in Redis. What is pending for tasks that are no more is
-    claimed at once, by one task. Entries that are pending for consumers of other names are claimed
-    when they have been idle for `minIdleTime`.
+    claimed when tasks start, by one of them. Entries that are pending for other consumers, or come
+    to be for such tasks later, are claimed when they have been idle for `minIdleTime`.
     """
 
     config_model: ClassVar[type[Options]] = StreamSpoutOptions
@@ -49,7 +49,7 @@ class RedisStreamSpout(RedisSource[Entry]):
 
     @override
     def find(self) -> None:
-        name = f"{self.context.topology}-{self.context.component}"
+        name = f"{self.context.topology}-{self.context.known_as}"
         self._name, self._consumer = name, f"{name}-{self.context.task_index}"
         self._consumers = {f"{name}-{index}" for index in range(self.tasks)}
         self.format = self.options.format.make()
@@ -58,7 +58,7 @@ class RedisStreamSpout(RedisSource[Entry]):
         self._create = self._server.client.register_script(GROUP)
         self._find_group()
         with self._server.told():
-            self._claim_others(None)  # those that the checkpoint knows must be this one's
+            self._claim_inherited(0)  # those that the checkpoint knows must be this one's
 
     @property
     @override
@@ -117,7 +117,9 @@ class RedisStreamSpout(RedisSource[Entry]):
         idle = self.options.min_idle_time
         with self._server.told():
             try:
-                self._claim_others(idle or None)
+                if idle:
+                    self._claim_inherited(idle)
+                    self._claim_foreign(idle)
                 return list(self._pending(self._consumer))
             except ResponseError as error:
                 if NO_GROUP not in str(error):
@@ -132,19 +134,27 @@ class RedisStreamSpout(RedisSource[Entry]):
         self.tell(f"{text} with {_BEGINNINGS.get(options.id, options.id)}", options.key)
         return []
 
-    def _claim_others(self, idle: int | None) -> None:
-        """Claim what is pending for tasks that are no more.
+    def _claim_inherited(self, idle: int) -> None:
+        """Claim what has been pending for so long for tasks that are no more.
 
-        Args:
-            idle: Of consumers of other names, what has been pending for so long; None: nothing.
+        With 0 at the start only: a task of before may live on for a while, for which those that
+        have come since are no tasks.
         """
         for consumer in self._others():
-            begin, _, index = consumer.rpartition("-")
-            if begin == self._name and index.isdecimal():
-                if heir_of(int(index), self.tasks) == self.context.task_index:
-                    self._claim(consumer, 0)
-            elif idle is not None:
+            index = self._index_of(consumer)
+            if index is not None and heir_of(index, self.tasks) == self.context.task_index:
                 self._claim(consumer, idle)
+
+    def _claim_foreign(self, idle: int) -> None:
+        """Claim what has been pending for so long for consumers of other names."""
+        for consumer in self._others():
+            if self._index_of(consumer) is None:
+                self._claim(consumer, idle)
+
+    def _index_of(self, consumer: str) -> int | None:
+        """The number of a task of this component; None: it is none."""
+        begin, _, index = consumer.rpartition("-")
+        return int(index) if begin == self._name and index.isdecimal() else None
 
     def _others(self) -> list[str]:
         """The consumers of the group that are no tasks of this component, and have entries."""
