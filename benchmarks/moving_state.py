@@ -55,7 +55,7 @@ class Moving(Watcher):
 
 def content(given: argparse.Namespace, tasks: int) -> dict[str, Any]:
     """The topology with so many tasks."""
-    config = {"keys": given.keys, "rate": given.rate, "rows": None, "start": given.start}
+    config = {"keys": given.keys, "rate": given.rate, "rows": given.rows, "start": given.start}
     return document(
         {"name": "keys", "class": "counted_keys.Keys", "config": config},
         [
@@ -118,7 +118,7 @@ def measure(given: argparse.Namespace, folder: Path) -> Iterator[dict[str, Any]]
         yield {
             "start_until_first_ack_seconds": round(watcher.times[0] - began, 1),
             "cpu_seconds": round(_cpu() - cpu, 1),
-            **_memory(),
+            **memory(),
         }
         for tasks in given.tasks[1:]:
             began, cpu = time.monotonic(), _cpu()
@@ -138,7 +138,7 @@ def measure(given: argparse.Namespace, folder: Path) -> Iterator[dict[str, Any]]
                 "total_seconds": round(watcher.times[at] - began, 1),
                 "batches": len(watcher.seconds) - batches,
                 "cpu_seconds": round(_cpu() - cpu, 1),
-                **_memory(),
+                **memory(),
                 "notes": watcher.notes[said:],
             }
 
@@ -147,7 +147,8 @@ def _cpu() -> float:
     return sum(running.cpu_seconds().values())
 
 
-def _memory() -> dict[str, int]:
+def memory() -> dict[str, int]:
+    """The most that one Python process has held so far."""
     most = 0
     for pid, kind in running.processes().items():
         if kind in ("driver", "python"):
@@ -167,7 +168,7 @@ def main() -> None:
     parser.add_argument("--workers", type=int, default=1)
     parser.add_argument("--spark", action="store_true", help="else in this process")
     given = parser.parse_args()
-    given.start = time.time()
+    given.start, given.rows = time.time(), None
     with tempfile.TemporaryDirectory() as temporary:
         folder = Path(temporary)
         began = time.process_time()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+import sysconfig
 import time
 from pathlib import Path
 from typing import Any
@@ -49,6 +50,7 @@ def main() -> None:
         "python.execution-mode": given.mode,
         "python.executable": sys.executable,
         "python.client.executable": sys.executable,
+        "python.pythonpath": sysconfig.get_path("purelib"),  # threads know no environment
         "restart-strategy.type": "none",
     }
     configuration = Configuration()
@@ -62,7 +64,8 @@ def main() -> None:
     named.key_by(lambda key: key, Types.STRING()).process(Count(), Types.STRING()).print()
     began = time.monotonic()
     environment.execute("count")
-    print(json.dumps({"seconds": round(time.monotonic() - began, 1)}))
+    print(json.dumps({"seconds": round(time.monotonic() - began, 1)}), flush=True)
+    sys.stdin.read()  # until its CPU was looked at, as Java's is only while it lives
 
 
 if __name__ == "__main__":

@@ -12,7 +12,6 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import resource
 import shutil
 import subprocess
 import sys
@@ -22,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.moving_state import Moving, driving
-from benchmarks.running import document
+from benchmarks.running import cpu_seconds_of, document
 from fulmen.engine.driver.stop import Stop
 from fulmen.engine.jvm.java import find_java
 
@@ -50,7 +49,8 @@ def fulmen(given: argparse.Namespace) -> None:
     with driving(content, watcher, given.folder, spark=True) as topology:
         topology.run(Stop(when_drained=True))
         assert sum(watcher.acked) == given.events
-    print(json.dumps({"seconds": round(time.monotonic() - began, 1)}))
+        print(json.dumps({"seconds": round(time.monotonic() - began, 1)}), flush=True)
+        sys.stdin.read()  # as in the job of PyFlink
 
 
 def measured(given: argparse.Namespace, name: str, events: int) -> dict[str, float]:
@@ -62,19 +62,24 @@ def measured(given: argparse.Namespace, name: str, events: int) -> dict[str, flo
     else:
         mode = name.removeprefix("pyflink-")
         command = [str(given.python), str(TASK), "--mode", mode, *more]
-    environ = {**os.environ, "JAVA_HOME": str(find_java().path), "FULMEN_STATE_FOLDER": str(folder)}
-    before = _cpu_of_children()
+    environ = {
+        **os.environ,
+        "JAVA_HOME": str(find_java().path),
+        "FULMEN_STATE_FOLDER": str(folder),
+        # Else a local run of PyFlink has its functions in threads of the client, as no cluster has.
+        "_python_worker_execution_mode": "process",
+    }
+    pipe = subprocess.PIPE
     try:
-        ran = subprocess.run(command, check=True, env=environ, stdout=subprocess.PIPE)
+        with subprocess.Popen(command, env=environ, stdin=pipe, stdout=pipe, text=True) as process:
+            assert process.stdout is not None
+            said = next((line for line in process.stdout if line.startswith('{"seconds"')), None)
+            cpu = cpu_seconds_of(process.pid)
+        if said is None or process.returncode:
+            raise SystemExit(f"{' '.join(command)}: {process.returncode}")
     finally:
         shutil.rmtree(folder, ignore_errors=True)
-    said = json.loads(ran.stdout.splitlines()[-1])
-    return {"cpu": _cpu_of_children() - before, "seconds": said["seconds"]}
-
-
-def _cpu_of_children() -> float:
-    used = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return used.ru_utime + used.ru_stime
+    return {"cpu": cpu, "seconds": json.loads(said)["seconds"]}
 
 
 def compared(given: argparse.Namespace, name: str) -> dict[str, Any]:

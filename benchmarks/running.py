@@ -198,13 +198,13 @@ def processes() -> dict[int, str]:
 
 
 def cpu_seconds_of(root: int) -> float:
-    """CPU seconds so far of a process and all below it that have not ended."""
+    """CPU seconds so far of a process and all below it, with those that it has waited for."""
     below, used, todo = _children(), 0.0, [root]
     while todo:
         pid = todo.pop()
         todo += below[pid]
         if fields := _stat(pid):
-            used += (int(fields[11]) + int(fields[12])) / _TICKS
+            used += sum(map(int, fields[11:15])) / _TICKS
     return used
 
 

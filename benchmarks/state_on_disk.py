@@ -6,8 +6,11 @@ CPU, RocksDB's threads included, but for those that say `wall`, and those of bat
 the thread that runs them, and `wall_ms` has what it waits for as well. Each has the median, the
 99th percentile and the largest.
 
-A very large state takes `--steps written lost hot restart`: `written` makes the checkpoint alone,
-by the same segments, and `lost` then makes the store of it, as after the loss of a disk.
+A very large state takes `--steps written lost hot memory restart`: `written` makes the checkpoint
+alone, by the same segments, and `lost` then makes the store of it, as after the loss of a disk.
+`memory` has the batches of `hot` with a state in memory, of the keys that they change and no
+others. `hot` counts what was compacted meanwhile, in the store by RocksDB's own log, and tells of
+the batches that ran beside it.
 """
 
 from __future__ import annotations
@@ -20,19 +23,21 @@ import sys
 import tempfile
 import threading
 import time
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from benchmarks.bulk_state import AT_ONCE, shuffled, write_state
+from benchmarks.compactions import compactions
 from benchmarks.state import TASK, memory
 from fulmen.checkpoint import CommitLog, Store, load, save
 from fulmen.engine.state.entries.disk_journals import DiskJournals, restored_entries
 from fulmen.engine.state.journals import STATE
 
 SKEW = 1.2
-HOT_BATCH, HOT_BATCHES = 20_000, 100
+HOT_BATCH, HOT_BATCHES, WARM = 20_000, 400, 10
 
 
 class Life:
@@ -55,16 +60,18 @@ class Life:
         if hasattr(self.state, "begin_batch"):
             self.state.begin_batch(f"t{self._log.manifest.number + 1}")
 
-    def commit(self) -> None:
-        """Commit what changed, and begin the next batch."""
+    def commit(self) -> int:
+        """Commit what changed, and begin the next batch. Gives how many segments are no more."""
         number = self._log.manifest.number + 1
         tag = f"t{number}"
-        updates = {}
+        updates, rewritten = {}, 0
         for journal, (data, keep_from) in self.state.updates(number).items():
+            rewritten += data is None
             updates[journal] = save(self._store, number, tag, TASK, journal, data, keep_from)
         self._log.commit(self._log.draft(tag=tag, clock=0.0, updates={TASK: updates}))
         self._log.collect()
         self._begin()
+        return rewritten
 
 
 class Peak:
@@ -129,33 +136,102 @@ def fill(folder: Path, keys: int, *, on_disk: bool) -> dict[str, Any]:
 
 def hot(folder: Path, keys: int, *, on_disk: bool) -> dict[str, Any]:
     """Count in batches of keys of a Zipf distribution."""
-    peak, life = Peak(), Life(folder, on_disk=on_disk)
-    rng = np.random.default_rng(2)
-    cpu, walls, cpus, sizes = 0.0, [], [], []
-    for i in range(HOT_BATCHES + 10):
-        batch = shuffled(_zipf(rng, keys), keys).tolist()
-        began, wall, of_thread = time.process_time(), time.monotonic(), time.thread_time()
-        state = life.state
-        for n in batch:
-            key = _key(n)
-            state[key] = state[key][:-1] + b"x"
-        for n in batch:
-            state[_key(n)] = _value(n + i)
-        life.commit()
-        if i >= 10:
-            cpu += time.process_time() - began
-            walls.append(time.monotonic() - wall)
-            cpus.append(time.thread_time() - of_thread)
-        sizes.append(len(set(batch)))
-    return {
-        "hot_us": round(cpu / HOT_BATCH / HOT_BATCHES * 1e6, 2),
-        "hot_batch_cpu_ms": _percentiles(cpus),
-        "hot_batch_wall_ms": _percentiles(walls),
-        "hot_keys_a_batch": round(float(np.mean(sizes))),
+    peak, life, began = Peak(), Life(folder, on_disk=on_disk), time.time()
+    counted = Batches(keys)
+    counted.run(life)
+    found = counted.found("hot")
+    if on_disk:
+        life.state.close()
+        done = [span for span in compactions(folder / "disk") if span[1] > began]
+        found |= counted.beside(done)
+    return found | {
         "hot_mb": peak.megabytes,
         "hot_rss_mb": round(peak.most / 1e6),
         "hot_checkpoint_mb": _size(folder / "checkpoint"),
     }
+
+
+def hot_in_memory(folder: Path, keys: int, *, on_disk: bool) -> dict[str, Any]:
+    """The batches of `hot` in memory, where nothing but the keys that they change is."""
+    with tempfile.TemporaryDirectory() as own:
+        life, counted = Life(Path(own), on_disk=False), Batches(keys)
+        for numbers in counted.drawn():
+            life.state.update({_key(n): _value(n) for n in numbers})
+        life.commit()
+        counted.run(life)
+    return counted.found("memory")
+
+
+class Batches:
+    """The same batches each time that they run.
+
+    Attributes:
+        rewritten: How many segments of the checkpoint each has put into others.
+    """
+
+    def __init__(self, keys: int) -> None:
+        self._keys = keys
+        self._us: list[float] = []
+        self._cpus: list[float] = []
+        self._spans: list[tuple[float, float]] = []
+        self._sizes: list[int] = []
+        self.rewritten: list[int] = []
+
+    def drawn(self) -> Iterator[list[int]]:
+        """The numbers of the keys that each changes."""
+        rng = np.random.default_rng(2)
+        for _ in range(WARM + HOT_BATCHES):
+            yield shuffled(_zipf(rng, self._keys), self._keys).tolist()
+
+    def run(self, life: Life) -> None:
+        """Measure all but the first few."""
+        for i, batch in enumerate(self.drawn()):
+            began, wall, of_thread = time.process_time(), time.time(), time.thread_time()
+            state = life.state
+            for n in batch:
+                key = _key(n)
+                state[key] = state[key][:-1] + b"x"
+            for n in batch:
+                state[_key(n)] = _value(n + i)
+            rewritten = life.commit()
+            if i >= WARM:
+                self._us.append((time.process_time() - began) / HOT_BATCH * 1e6)
+                self._cpus.append(time.thread_time() - of_thread)
+                self._spans.append((wall, time.time()))
+                self._sizes.append(len(set(batch)))
+                self.rewritten.append(rewritten)
+
+    def found(self, name: str) -> dict[str, Any]:
+        """What all of them took."""
+        walls = [end - start for start, end in self._spans]
+        return {
+            f"{name}_us": round(float(np.mean(self._us)), 2),
+            f"{name}_us_median": round(float(np.median(self._us)), 2),
+            f"{name}_batch_cpu_ms": _percentiles(self._cpus),
+            f"{name}_batch_wall_ms": _percentiles(walls),
+            f"{name}_keys_a_batch": round(float(np.mean(self._sizes))),
+        }
+
+    def beside(self, done: Sequence[tuple[float, float]]) -> dict[str, Any]:
+        """What those took that ran while the store or the checkpoint was compacted."""
+        first = self._spans[0][0]
+        done = [span for span in done if span[1] > first]
+        walls = {"store": list[float](), "checkpoint": list[float]()}
+        for (start, end), rewritten in zip(self._spans, self.rewritten, strict=True):
+            if any(a < end and start < b for a, b in done):
+                walls["store"].append(end - start)
+            if rewritten:
+                walls["checkpoint"].append(end - start)
+        return {
+            "compactions": len(done),
+            "segments_rewritten": sum(self.rewritten),
+            **{f"batches_beside_{what}": len(found) for what, found in walls.items()},
+            **{
+                f"batch_beside_{what}_wall_ms": _percentiles(found)
+                for what, found in walls.items()
+                if found
+            },
+        }
 
 
 def _zipf(rng: np.random.Generator, keys: int) -> np.ndarray:
@@ -182,11 +258,13 @@ def _restarted(folder: Path, keys: int, name: str, *, on_disk: bool) -> dict[str
     peak, before, wall = Peak(), time.process_time(), time.monotonic()
     life = Life(folder, on_disk=on_disk)
     assert len(life.state) == keys
-    seconds = time.process_time() - before
-    wall = time.monotonic() - wall
+    seconds, opened = time.process_time() - before, time.monotonic() - wall
+    life.state[_key(0)] = _value(1)
+    life.commit()
     return {
         f"{name}_seconds": round(seconds, 2),
-        f"{name}_wall_seconds": round(wall, 2),
+        f"{name}_wall_seconds": round(opened, 2),
+        f"{name}_first_commit_wall_seconds": round(time.monotonic() - wall, 2),
         f"{name}_us": round(seconds / keys * 1e6, 2),
         f"{name}_mb": peak.megabytes,
         f"{name}_rss_mb": round(peak.most / 1e6),
@@ -202,7 +280,14 @@ def _size(folder: Path) -> int:
     return round(sum(p.stat().st_size for p in folder.rglob("*") if p.is_file()) / 1e6)
 
 
-STEPS = {step.__name__: step for step in (fill, hot, restart, lost, written)}
+STEPS = {
+    "fill": fill,
+    "hot": hot,
+    "memory": hot_in_memory,
+    "restart": restart,
+    "lost": lost,
+    "written": written,
+}
 
 
 def main() -> None:

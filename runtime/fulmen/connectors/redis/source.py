@@ -4,9 +4,9 @@ Redis keeps a message for a task from the moment it is read until Fulmen has ack
 the group's list of pending entries, a list in a hash. What the checkpoint has are ids: of messages
 in flight, by the blocks in which they were emitted, of those to emit again, and of those that Redis
 is to forget. So a message that Redis keeps and whose id the checkpoint does not have was read, and
-lost with a process or with an answer: it is emitted. After a change of the number of tasks, Redis may
-keep a message for one task while the checkpoint has its id for another. So each task knows the ids
-that others had then.
+lost with a process or with an answer: it is emitted. After a change of the number of tasks, Redis
+may keep a message for one task while the checkpoint has its id for another. So each task knows the
+ids that others had then.
 """
 
 from __future__ import annotations
