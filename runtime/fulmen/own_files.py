@@ -25,6 +25,8 @@ from typing import Self
 
 NAME_BYTES = len("fulmen-work-0123456789abcdef")
 """Of the longest name of a folder for one process."""
+STATE_FOLDER = "FULMEN_STATE_FOLDER"
+"""The environment variable with the folder for state on disk. Default: the temporary one."""
 _NAME = re.compile(r"fulmen-[a-z]+-[0-9a-f]{16}")
 _ROOT = 0
 _AS_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW

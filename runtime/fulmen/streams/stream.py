@@ -304,7 +304,7 @@ class DataStream(Generic[T]):
         self, table: type[Any], on: Keys, *, how: str = "left", name: str | None = None,
         parallelism: int = 1, config: Config | None = None, **options: Any,
     ) -> DataStream[Any]:  # fmt: skip
-        """Find the rows of a small table that is a file or in SQLite, and add their columns.
+        """Find the rows of a table that is a file or in SQLite, and add their columns.
 
         Args:
             table: `FileLookup` or `SqliteLookup`, or a class derived from one of them.

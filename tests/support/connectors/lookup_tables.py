@@ -46,4 +46,7 @@ def written(kind, folder, rows):
     with closing(sqlite3.connect(path)) as db, db:
         db.execute(f"CREATE TABLE prices ({SQL})")
         db.executemany("INSERT INTO prices VALUES (?, ?, ?, ?)", rows)
-    return SqliteLookup, {"path": path, "table": "prices", "columns": TYPES}
+        for key in ("code", "code, zone", "label, most"):
+            db.execute(f'CREATE INDEX "by {key}" ON prices ({key})')
+    options = {"path": path, "table": "prices", "columns": TYPES}
+    return SqliteLookup, options | ({"read": "keys"} if kind == "keys" else {})

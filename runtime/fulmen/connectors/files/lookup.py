@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
-import io
 import os
+import sys
+from bz2 import BZ2File
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from gzip import GzipFile
+from shutil import copyfileobj
+from tempfile import TemporaryFile
 from typing import Annotated, Any, Literal
 
 import pyarrow as pa
@@ -33,6 +38,7 @@ _YOUNG_SECONDS = 2.0
 """So coarse may be the times of a file system."""
 _ROWS_AT_ONCE = 10_000
 _LONGEST_LINE = 16 << 20
+_BYTES_AT_ONCE = 1 << 20
 
 
 class ParquetTable(Options):
@@ -61,8 +67,6 @@ class FileLookupOptions(LookupOptions):
     header: bool = False
     """Whether the first record of CSV names its values. Then `fields` of the format are those to be
     read, in any order."""
-    most_bytes: Annotated[int, Field(ge=1, le=10_000_000_000)] = 100_000_000
-    """The most bytes that the file may have, unpacked."""
 
     @property
     @override
@@ -121,24 +125,21 @@ class FileLookupTable(LookupTable):
 
     @override
     def read(self) -> Iterator[Rows]:
-        options, path = self._options, self._options.path
-        most = options.most_bytes
+        path = self._options.path
         try:
             with open(path, "rb") as file:
-                content = io.BytesIO(packed.unpacked(path, file).read(most + 1))
+                content = packed.unpacked(path, file)
+                if isinstance(self._options.format, ParquetTable):
+                    with _seekable(content) as whole:
+                        yield from self._of_parquet(whole)
+                else:
+                    yield from self._of_lines(content)
         except packed.ERRORS as error:
             if not packed.is_corrupt(error):
                 raise
             raise TableError(packed.reason_of(path, error)) from None
-        if content.getbuffer().nbytes > most:
-            raise TableError(
-                f"it has more than {most:,} bytes. Raise mostBytes if each worker has the memory"
-            )
-        return self._of_parquet(content) if isinstance(options.format, ParquetTable) else (
-            self._of_lines(content)
-        )  # fmt: skip
 
-    def _of_lines(self, content: io.BytesIO) -> Iterator[Rows]:
+    def _of_lines(self, content: Any) -> Iterator[Rows]:
         options = self._options.lines
         chosen, spaces = options.format, spaces_of(options)
         quotes = None
@@ -148,7 +149,7 @@ class FileLookupTable(LookupTable):
         for block in blocks(
             content,
             0,
-            content.getbuffer().nbytes,
+            sys.maxsize,
             is_complete=True,
             quotes=quotes,
             most_bytes=_LONGEST_LINE,
@@ -167,13 +168,12 @@ class FileLookupTable(LookupTable):
             for record, row in zip(records, rows, strict=True):
                 if isinstance(row, Malformed) or record.is_too_long:
                     why = f"it has more than {_LONGEST_LINE:,} bytes" if record.is_too_long else row
-                    line = content.getvalue().count(b"\n", 0, record.start) + 1
-                    raise TableError(f"line {line}: {why}")
+                    raise TableError(f"line {_line_at(content, record.start)}: {why}")
             yield rows  # type: ignore[misc]  # none is Malformed
         if reader is None and self._options.header:
             raise TableError("it has no header: it is empty")
 
-    def _of_parquet(self, content: io.BytesIO) -> Iterator[Rows]:
+    def _of_parquet(self, content: Any) -> Iterator[Rows]:
         fields = self._options.format.fields
         try:
             groups = RowGroups(content)
@@ -204,3 +204,23 @@ class FileLookupTable(LookupTable):
             actual = schema.field(name).type
             if name in kinds and not is_of(kinds[name], actual):
                 raise TableError(f"its column {name!r} is {actual}, which is no {kinds[name]}")
+
+
+@contextmanager
+def _seekable(content: Any) -> Iterator[Any]:
+    """The content of an open file, unpacked: Parquet is not read in its order."""
+    if not isinstance(content, GzipFile | BZ2File):
+        yield content
+        return
+    with TemporaryFile() as whole:
+        copyfileobj(content, whole)
+        yield whole
+
+
+def _line_at(content: Any, place: int) -> int:
+    """The number of the line that begins at a place."""
+    content.seek(0)
+    lines = 1
+    while place > 0 and (some := content.read(min(place, _BYTES_AT_ONCE))):
+        lines, place = lines + some.count(b"\n"), place - len(some)
+    return lines

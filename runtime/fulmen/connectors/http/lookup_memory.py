@@ -6,6 +6,7 @@ from asyncio import Future, get_running_loop
 from collections.abc import Callable, Coroutine, Hashable
 from typing import Any
 
+from fulmen.connectors.base.lookup.recent import RecentAnswers
 from fulmen.connectors.http.lookup_options import BreakerOptions, CacheOptions
 
 Content = bytes | None
@@ -20,7 +21,9 @@ class AnswerCache:
 
     def __init__(self, options: CacheOptions | None, now: Callable[[], float]) -> None:
         self._options, self._now = options, now
-        self._answers: dict[Hashable, tuple[float, Content]] = {}  # the last one was used last
+        self._answers: RecentAnswers[Content] = RecentAnswers(
+            0 if options is None else options.most
+        )
         self._asked: dict[Hashable, Future[Content]] = {}
 
     async def get(
@@ -32,10 +35,8 @@ class AnswerCache:
             key: What is asked.
             ask: Asks. What it raises is raised to all who wait for this answer.
         """
-        kept = self._answers.pop(key, None)
-        if kept is not None and kept[0] > self._now():
-            self._answers[key] = kept
-            return kept[1], True
+        if (kept := self._answers.get(key, self._now())) is not None:
+            return kept[0], True
         if key in self._asked:
             return await self._asked[key], True
         future: Future[Content] = get_running_loop().create_future()
@@ -61,9 +62,7 @@ class AnswerCache:
             return
         seconds = options.missing_seconds if content is None else options.seconds
         if seconds > 0:
-            self._answers[key] = self._now() + seconds, content
-            if len(self._answers) > options.most:
-                del self._answers[next(iter(self._answers))]
+            self._answers.keep(key, content, self._now() + seconds)
 
 
 class CircuitBreaker:

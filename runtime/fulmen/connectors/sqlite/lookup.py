@@ -3,24 +3,33 @@
 from __future__ import annotations
 
 import os
+import re
 import sqlite3
-from collections.abc import Iterator, Mapping
-from typing import Annotated, Any
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from decimal import Decimal
+from itertools import chain
+from typing import Annotated, Any, Literal
 
 from pydantic import Field, model_validator
 from typing_extensions import override
 
+from fulmen.api.sinks import ServiceUnavailable
 from fulmen.connectors.base.lookup.bolt import TableLookup
 from fulmen.connectors.base.lookup.options import LookupOptions
-from fulmen.connectors.base.lookup.table import LookupTable, Rows, Seen, TableError
+from fulmen.connectors.base.lookup.table import AskedTable, LookupTable, Rows, Seen, TableError
 from fulmen.connectors.formats import Malformed
 from fulmen.connectors.formats.options import types_of
 from fulmen.connectors.formats.types import convert_all
 from fulmen.connectors.sql.options import Fields, Name
-from fulmen.connectors.sqlite.values import lenient, typed_as
+from fulmen.connectors.sqlite.values import lenient, typed_as, value_of
+from fulmen.errors import text_of
 from fulmen.services.sql.names import listed, quoted
 
 _ROWS_AT_ONCE = 10_000
+_KEYS_AT_ONCE = 256
+_ASKABLE = ("string", "int32", "int64", "integer", "float64", "bool")
+_BY_INDEX = re.compile(r"SEARCH .*USING (?!AUTOMATIC).*(INDEX|KEY)")
 _BUSY_SECONDS = 5.0
 
 
@@ -36,6 +45,10 @@ class SqliteLookupOptions(LookupOptions):
     columns_: Annotated[Fields, Field(alias="columns")]
     """The columns that are read: a list, or a mapping to their types, such as `{id: int64}`."""
 
+    read: Literal["whole", "keys"] = "whole"
+    """What is read of the table: `whole`: all of it, again when it changes; `keys`: the rows of
+    keys that tuples have, by an index of the table, for one that is large or changes often."""
+
     @property
     @override
     def columns(self) -> tuple[str, ...]:
@@ -50,6 +63,19 @@ class SqliteLookupOptions(LookupOptions):
     def _has_a_table(self) -> SqliteLookupOptions:
         if (self.table is None) == (self.query is None):
             raise ValueError("name table or query, and not both")
+        if self.read == "whole":
+            return self
+        if self.matches != "all":
+            raise ValueError(
+                f"matches {self.matches!r} needs read: whole, as rows that are asked for by their"
+                " key have no order"
+            )
+        for name in self.pairs.values():
+            if (kind := self.types.get(name, "string")) not in _ASKABLE:
+                raise ValueError(
+                    f"key: column {name!r} is {kind}, which SQLite can't be asked for: one value"
+                    " may be written in several ways. Write read: whole"
+                )
         return self
 
 
@@ -59,79 +85,171 @@ class SqliteLookup(TableLookup):
     config_model = SqliteLookupOptions
 
     @override
-    def table(self, options: SqliteLookupOptions) -> LookupTable:
-        return SqliteLookupTable(options)
+    def table(self, options: SqliteLookupOptions) -> LookupTable | AskedTable:
+        return (SqliteAskedTable if options.read == "keys" else SqliteLookupTable)(options)
 
 
-class SqliteLookupTable(LookupTable):
-    """A table or query in a file. Its connection stays open: so it knows of others' commits."""
+class _File:
+    """A file of SQLite. Its connection stays open: so it knows of others' commits."""
 
     def __init__(self, options: SqliteLookupOptions) -> None:
-        self._options = options
         what = f"table {options.table!r}" if options.table else "the query"
         self.name = f"{what} in SQLite file '{options.path}'"
+        self.source = quoted(options.table) if options.table else f"({options.query})"
+        self._path, self._names = options.path, options.columns
+        kinds = options.types
+        self._typed = [
+            (i, name, typed_as(kinds[name])) for i, name in enumerate(self._names) if name in kinds
+        ]
         self._db: sqlite3.Connection | None = None
         self._place: tuple[int, int] | None = None
+        self._openings = 0  # versions are those of one connection
 
-    @override
     def look(self) -> Seen:
-        try:
-            [[version]] = self._opened().execute("PRAGMA data_version")
-        except sqlite3.Error as error:
-            raise self._meant(error) from None
-        return Seen((self._place, version))
+        """What it is like now."""
+        with self.opened() as db:
+            [[version]] = db.execute("PRAGMA data_version")
+        return Seen((self._place, self._openings, version))
 
-    def _opened(self) -> sqlite3.Connection:
-        """The connection to the file that is there now."""
-        status = os.stat(self._options.path)
+    @contextmanager
+    def opened(self) -> Iterator[sqlite3.Connection]:
+        """The connection to the file that is there now. Raises TableError and OSError."""
+        status = os.stat(self._path)
         place = status.st_dev, status.st_ino
         if self._db is not None and self._place != place:
             self._close()
-        if self._db is None:
-            self._db = sqlite3.connect(
-                self._options.path,
-                timeout=_BUSY_SECONDS,
-                isolation_level=None,
-                check_same_thread=False,
-            )
-            self._db.execute("PRAGMA query_only = ON")
-            self._place = place
-        return self._db
+        try:
+            if self._db is None:
+                self._db = sqlite3.connect(
+                    self._path,
+                    timeout=_BUSY_SECONDS,
+                    isolation_level=None,
+                    check_same_thread=False,
+                )
+                self._openings += 1
+                self._db.execute("PRAGMA query_only = ON")
+                self._place = place
+            yield self._db
+        except sqlite3.Error as error:
+            self._close()
+            raise TableError(f"SQLite says {str(error)!r}") from None
 
     def _close(self) -> None:
         if self._db is not None:
             self._db.close()
         self._db = None
 
-    @override
-    def read(self) -> Iterator[Rows]:
-        options, names = self._options, self._options.columns
-        source = quoted(options.table) if options.table else f"({options.query})"
-        kinds = options.types
-        typed = [(i, name, typed_as(kinds[name])) for i, name in enumerate(names) if name in kinds]
-        try:
-            db = self._opened()
-            there = [one for one, *_ in db.execute(f"SELECT * FROM {source} LIMIT 0").description]
-            for name in names:  # SQLite takes a name in double quotes that is no column for a text
-                if name not in there:
-                    raise TableError(f"it has no column {name!r}, only {there}")
-            with lenient(db):
-                rows = db.execute(f"SELECT {listed(names)} FROM {source}")
-                number = 0
-                while some := rows.fetchmany(_ROWS_AT_ONCE):
-                    yield [self._checked(number + i, row, typed) for i, row in enumerate(some)]
-                    number += len(some)
-        except sqlite3.Error as error:
-            raise self._meant(error) from None
+    def check(self, db: sqlite3.Connection) -> None:
+        """See that all columns are there."""
+        there = [one for one, *_ in db.execute(f"SELECT * FROM {self.source} LIMIT 0").description]
+        for name in self._names:  # SQLite takes a name in double quotes that is no column for text
+            if name not in there:
+                raise TableError(f"it has no column {name!r}, only {there}")
 
-    def _checked(self, number: int, row: Any, typed: Any) -> list[Any]:
+    def rows(
+        self, db: sqlite3.Connection, select: str, values: Sequence[Any] = ()
+    ) -> Iterator[Rows]:
+        """Rows with all columns, of their types."""
+        with lenient(db):
+            rows = db.execute(select, values)
+            number = 0
+            while some := rows.fetchmany(_ROWS_AT_ONCE):
+                yield [self._checked(number + i, row) for i, row in enumerate(some)]
+                number += len(some)
+
+    def _checked(self, number: int, row: Any) -> list[Any]:
         values = list(row)
         try:
-            convert_all(values, typed)
+            convert_all(values, self._typed)
         except Malformed as error:
             raise TableError(f"row {number + 1}: {error}") from None
         return values
 
-    def _meant(self, error: sqlite3.Error) -> TableError:
-        self._close()
-        return TableError(f"SQLite says {str(error)!r}")
+
+class SqliteLookupTable(LookupTable):
+    """A table or query in a file, which is read as a whole."""
+
+    def __init__(self, options: SqliteLookupOptions) -> None:
+        self._file, self._names = _File(options), options.columns
+        self.name = self._file.name
+
+    @override
+    def look(self) -> Seen:
+        return self._file.look()
+
+    @override
+    def read(self) -> Iterator[Rows]:
+        with self._file.opened() as db:
+            self._file.check(db)
+            yield from self._file.rows(db, f"SELECT {listed(self._names)} FROM {self._file.source}")
+
+
+class SqliteAskedTable(AskedTable):
+    """A table or query in a file, which is asked for keys."""
+
+    tells_changes = True
+
+    def __init__(self, options: SqliteLookupOptions) -> None:
+        self._file = _File(options)
+        key = [*map(quoted, options.pairs.values())]
+        parts = [f"k{i}" for i in range(len(key))]
+        names = ", ".join(f"t.{quoted(name)}" for name in options.columns)
+        equal = " AND ".join(f"t.{of} = {part}" for of, part in zip(key, parts, strict=True))
+        self._row = f"({', '.join('?' * len(key))})"
+        self._select = (
+            f"WITH asked({', '.join(parts)}) AS (VALUES {{}})"
+            f" SELECT {names} FROM asked CROSS JOIN {self._file.source} AS t ON {equal}"
+        )
+        self._index = f"CREATE INDEX ... ON {self._file.source} ({', '.join(key)})"
+
+    @override
+    def check(self) -> None:
+        with self._told(), self._file.opened() as db:
+            self._file.check(db)
+            select = self._select.format(self._row)
+            plan = db.execute(f"EXPLAIN QUERY PLAN {select}", [None] * self._row.count("?"))
+            steps = [detail for *_, detail in plan]
+            if not any(_BY_INDEX.match(step) for step in steps):
+                raise TableError(
+                    f"it has no index on its key, so each key would be looked for in all rows."
+                    f" Make one: {self._index}; or write read: whole"
+                )
+
+    @override
+    def version(self) -> Seen:
+        with self._told():
+            return self._file.look()
+
+    @override
+    def rows_of(self, keys: Sequence[Sequence[Any]]) -> Iterator[Sequence[Any]]:
+        with self._told(), self._file.opened() as db:
+            for start in range(0, len(keys), _KEYS_AT_ONCE):
+                some = [v for key in keys[start : start + _KEYS_AT_ONCE] if (v := _asked(key))]
+                # NULL equals nothing: so there are few statements, which SQLite knows by then
+                size = min(_KEYS_AT_ONCE, 1 << max(0, len(some) - 1).bit_length())
+                some += [[None] * self._row.count("?")] * (size - len(some))
+                select = self._select.format(", ".join([self._row] * size))
+                for rows in self._file.rows(db, select, [*chain.from_iterable(some)]):
+                    yield from rows
+
+    @contextmanager
+    def _told(self) -> Iterator[None]:
+        try:
+            yield
+        except (TableError, OSError) as error:
+            raise ServiceUnavailable(self._file.name, text_of(error), "can't be used") from None
+
+
+def _asked(key: Sequence[Any]) -> list[Any] | None:
+    """A key as SQLite has it. None: it has no such key."""
+    try:
+        return [_value(part) for part in key]
+    except (Malformed, OverflowError):
+        return None
+
+
+def _value(part: Any) -> Any:
+    """A value that SQLite may find: numbers of all kinds equal if they are the same number."""
+    if isinstance(part, Decimal):
+        part = int(part) if part == part.to_integral_value() else float(part)
+    return value_of(part)

@@ -12,11 +12,8 @@ import shutil
 from contextlib import suppress
 from pathlib import Path
 
-from fulmen.own_files import kept_folder
+from fulmen.own_files import STATE_FOLDER, kept_folder
 from fulmen.plan import task_of_key
-
-STATE_FOLDER = "FULMEN_STATE_FOLDER"
-"""The environment variable with the folder for keyed state on disk. Default: the temporary one."""
 
 
 class StateFolders:

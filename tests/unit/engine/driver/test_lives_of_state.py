@@ -6,7 +6,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from fulmen import BasicBolt, TopologyBuilder
+from fulmen import BasicBolt, TopologyBuilder, own_files
 from fulmen.checkpoint import CommitLog
 from fulmen.checkpoint.savepoints.exports import export, opened
 from fulmen.engine.driver.edits.edit import Edit
@@ -16,7 +16,6 @@ from fulmen.engine.driver.edits.restoring import copied, go_back
 from fulmen.engine.driver.edits.undo import undo
 from fulmen.engine.state.committed_entries import entries_in
 from fulmen.engine.state.committed_state import read_state
-from fulmen.engine.worker import state_folders
 from fulmen.engine.worker.in_process import Crash
 from fulmen.testing import ListSpout, run
 from support.runs.engine_runs import A_PERSON, new_store
@@ -199,7 +198,7 @@ STEPS = st.tuples(st.lists(OF_THE_TOPOLOGY, max_size=2), OF_THE_CHECKPOINT)
 def test_counts_are_those_of_a_dict(tmp_path_factory, steps):
     folder = tmp_path_factory.mktemp("life")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv(state_folders.STATE_FOLDER, str(folder))
+        patch.setenv(own_files.STATE_FOLDER, str(folder))
         live(folder, steps)
 
 

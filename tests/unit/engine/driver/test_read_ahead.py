@@ -6,11 +6,10 @@ from itertools import count
 
 import pytest
 
-from fulmen import BasicBolt, TopologyBuilder
+from fulmen import BasicBolt, TopologyBuilder, own_files
 from fulmen.engine.driver.driver import Stop
 from fulmen.engine.driver.observer import Silent
 from fulmen.engine.state.entries.disk_journals import TaskSegments
-from fulmen.engine.worker import state_folders
 from fulmen.engine.worker.in_process import Crash
 from fulmen.errors import NotFound
 from fulmen.testing import ListSpout, ManualClock
@@ -88,7 +87,7 @@ class Life:
 
 @pytest.fixture(autouse=True)
 def folder(tmp_path, monkeypatch):
-    monkeypatch.setenv(state_folders.STATE_FOLDER, str(tmp_path))
+    monkeypatch.setenv(own_files.STATE_FOLDER, str(tmp_path))
     return tmp_path
 
 

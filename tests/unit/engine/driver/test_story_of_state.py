@@ -7,7 +7,7 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from fulmen import BasicBolt, TopologyBuilder
+from fulmen import BasicBolt, TopologyBuilder, own_files
 from fulmen.checkpoint import CommitLog, read_newest
 from fulmen.engine.driver.checkpoints.layout import layout_of
 from fulmen.engine.driver.driver import Stop
@@ -17,7 +17,6 @@ from fulmen.engine.driver.edits.owners import Owners
 from fulmen.engine.driver.edits.restoring import go_back
 from fulmen.engine.driver.observer import Silent
 from fulmen.engine.state.committed_state import read_state
-from fulmen.engine.worker import state_folders
 from fulmen.errors import Unreachable
 from fulmen.testing import ListSpout, ManualClock
 from support.lives.chaos import Chaos, DriverDied, chaotic
@@ -159,7 +158,7 @@ def test_no_count_is_wrong_after_more_tasks_a_bug_the_way_back_and_a_key_by_hand
     live = 0
     for seed in seeds.several(3):
         folder = tmp_path_factory.mktemp("states")
-        monkeypatch.setenv(state_folders.STATE_FOLDER, str(folder))
+        monkeypatch.setenv(own_files.STATE_FOLDER, str(folder))
         story = Story(seed)
         words = [[story.choose.choice("abcdefghijklmnop") * 3] for _ in range(240)]
         twice, right = words[30], Counter(word for [word] in words)

@@ -7,12 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from fulmen import BasicBolt, TopologyBuilder
+from fulmen import BasicBolt, TopologyBuilder, own_files
 from fulmen.engine.driver.driver import Stop
 from fulmen.engine.keyed.stores import local_store
 from fulmen.engine.keyed.stores.local_store import LocalStore
 from fulmen.engine.protocol.figures.statistics import STATE_KEYS
-from fulmen.engine.worker import state_folders
 from fulmen.kube import contract
 from fulmen.metrics.as_json.topology import TopologyJson
 from fulmen.metrics.snapshot import Snapshot
@@ -48,7 +47,7 @@ class Totals(BasicBolt):
 
 @pytest.fixture(autouse=True)
 def _own_folder(tmp_path, monkeypatch):
-    monkeypatch.setenv(state_folders.STATE_FOLDER, str(tmp_path))
+    monkeypatch.setenv(own_files.STATE_FOLDER, str(tmp_path))
 
 
 def builder_of(cls, config, backend, items=ITEMS):
@@ -167,7 +166,7 @@ class KeepsPages(BasicBolt):
 def test_a_disk_that_is_really_full_and_then_is_not_loses_nothing(tmp_path, monkeypatch):
     monkeypatch.setattr(local_store, "FREE_BYTES", 0)
     with small_disk(tmp_path / "disk") as disk:
-        monkeypatch.setenv(state_folders.STATE_FOLDER, str(disk))
+        monkeypatch.setenv(own_files.STATE_FOLDER, str(disk))
         filled, batches = [], count()
 
         def fault(stage, partition, moment):
@@ -216,7 +215,7 @@ def test_what_goes_through_all_of_its_state_is_refused():
 
 
 def test_the_pods_volume_is_where_workers_look():
-    assert state_folders.STATE_FOLDER == contract.STATE_FOLDER_ENV
+    assert own_files.STATE_FOLDER == contract.STATE_FOLDER_ENV
 
 
 class Fills(BasicBolt):

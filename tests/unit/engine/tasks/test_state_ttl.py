@@ -7,7 +7,7 @@ from typing import ClassVar
 
 import pytest
 
-from fulmen import BasicBolt, TopologyBuilder
+from fulmen import BasicBolt, TopologyBuilder, own_files
 from fulmen.checkpoint import CommitLog, new_tag, read_newest
 from fulmen.checkpoint.savepoints.pins import PINS, pins_in, pins_section
 from fulmen.engine.driver.checkpoints.savepoints import Wish, granted
@@ -15,7 +15,6 @@ from fulmen.engine.driver.edits.restoring import go_back
 from fulmen.engine.state.committed_state import read_state, read_timers
 from fulmen.engine.state.entries import disk_state
 from fulmen.engine.time import timers
-from fulmen.engine.worker import state_folders
 from fulmen.engine.worker.in_process import Crash
 from fulmen.errors import TopologyFailed
 from fulmen.testing import ABORT, EOF, PAUSE, ListSpout, run
@@ -68,7 +67,7 @@ class Waiting(ListSpout):
 @pytest.fixture(params=["memory", "disk"])
 def kept(request, tmp_path, monkeypatch):
     """What is in the state after some batches of a second."""
-    monkeypatch.setenv(state_folders.STATE_FOLDER, str(tmp_path))
+    monkeypatch.setenv(own_files.STATE_FOLDER, str(tmp_path))
 
     def kept(items, kind=Seen, batches=8, **runs):
         builder = TopologyBuilder()
@@ -186,7 +185,7 @@ def test_what_expires_is_what_a_dict_forgets_whatever_happens_meanwhile(
     seed, tmp_path, monkeypatch
 ):
     """Each batch is another run: elsewhere, with other tasks, without its disk, or further back."""
-    monkeypatch.setenv(state_folders.STATE_FOLDER, str(tmp_path / "disk"))
+    monkeypatch.setenv(own_files.STATE_FOLDER, str(tmp_path / "disk"))
     rng, store = random.Random(seed), new_store()
     fed, model, saved, expired = [], {}, None, 0
     for number in range(16):

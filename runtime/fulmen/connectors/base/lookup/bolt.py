@@ -1,4 +1,4 @@
-"""Completes tuples with the rows of a table that each worker has in memory.
+"""Completes tuples with the rows of a table that each worker has.
 
 A tuple that is replayed may find another row than before, if the table has changed meanwhile.
 """
@@ -17,10 +17,12 @@ from fulmen.api.components import Outputs
 from fulmen.api.context import TopologyContext
 from fulmen.api.declarer import DEFAULT_STREAM, Stream
 from fulmen.api.many import ManyBolt, ManyCollector, Tuples
+from fulmen.connectors.base.lookup.asked import AskedIndex
 from fulmen.connectors.base.lookup.holder import TableHolder
-from fulmen.connectors.base.lookup.index import OF_TYPES, TableIndex
+from fulmen.connectors.base.lookup.index import TableIndex
+from fulmen.connectors.base.lookup.kinds import OF_TYPES, misfit
 from fulmen.connectors.base.lookup.options import LookupOptions
-from fulmen.connectors.base.lookup.table import LookupTable
+from fulmen.connectors.base.lookup.table import AskedTable, LookupTable
 from fulmen.connectors.formats.base import positions, refused
 from fulmen.errors import repr_of
 from fulmen.expressions.condition import RowCondition, mistakes_of
@@ -35,8 +37,8 @@ class TableLookup(ManyBolt):
     """By which it is time to look at the table, in seconds."""
 
     @abstractmethod
-    def table(self, options: Any) -> LookupTable:
-        """The table."""
+    def table(self, options: Any) -> LookupTable | AskedTable:
+        """The table, which is read as a whole or asked for keys."""
 
     @override
     def outputs_for(self, options: LookupOptions) -> Outputs:
@@ -91,7 +93,7 @@ class TableLookup(ManyBolt):
             found = self._matching(tuples, bases, found, collector)
         self._emit(bases, found, collector)
 
-    def _tell(self, index: TableIndex, collector: ManyCollector) -> None:
+    def _tell(self, index: TableIndex | AskedIndex, collector: ManyCollector) -> None:
         self._rows.set(index.size)
         if self._holder.loads != self._told_loads and self._context.task_index == 0:
             self._loads.inc(self._holder.loads - self._told_loads)
@@ -100,16 +102,16 @@ class TableLookup(ManyBolt):
             self._troubles.inc()
             collector.report_error(trouble)
 
-    def _found(self, index: TableIndex, key: Sequence[Any]) -> Sequence[list[Any]]:
+    def _found(self, index: TableIndex | AskedIndex, key: Sequence[Any]) -> Sequence[list[Any]]:
         try:
             [found] = index.find([[value] for value in key])
         except TypeError:
             return ()
         return found
 
-    def _misfit(self, index: TableIndex, key: Sequence[Any]) -> str | None:
+    def _misfit(self, index: TableIndex | AskedIndex, key: Sequence[Any]) -> str | None:
         """Why a key that was not found never can be."""
-        found = index.misfit(key)
+        found = misfit(key, index.kinds)
         if found is None:
             return None
         at, kinds = found
@@ -180,11 +182,16 @@ class TableLookup(ManyBolt):
         collector.emit_many(rows, parents=places)
 
 
-def _holder(table: LookupTable, options: LookupOptions, clock: Callable[[], float]) -> TableHolder:
+def _holder(
+    table: LookupTable | AskedTable, options: LookupOptions, clock: Callable[[], float]
+) -> TableHolder | AskedIndex:
+    if isinstance(table, AskedTable):
+        return AskedIndex(table, options, clock)
+
     def index(table: LookupTable) -> TableIndex:
         columns, key = options.columns, [*options.pairs.values()]
         added = [*options.added.values()]
-        return TableIndex(table.read(), columns, key, added, options.matches, options.most_rows)
+        return TableIndex(table.read(), columns, key, added, options.matches, options.memory_bytes)
 
     return TableHolder(table, index, options.reload_seconds, clock)
 

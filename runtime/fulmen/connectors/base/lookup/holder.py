@@ -1,4 +1,4 @@
-"""Keeps a table in the memory of a worker, and takes it anew when it has changed.
+"""Keeps a table of a worker, and takes it anew when it has changed.
 
 What holds, whatever becomes of the table meanwhile:
 
@@ -6,12 +6,15 @@ What holds, whatever becomes of the table meanwhile:
 - A table is taken as a whole or not at all. While the new one can't be read, the old one counts.
 - What has taken the place of another, as a rename does, is taken at the next look. What was written
   in its place may be half written: it is taken when two looks, one after the other, see it alike.
+- What is to follow a table on disk is read beside the batches, which go on with the old one.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from threading import RLock
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future
+from contextlib import contextmanager
+from threading import RLock, Thread
 
 from fulmen.api.sinks import ServiceUnavailable
 from fulmen.connectors.base.lookup.index import TableIndex
@@ -49,6 +52,7 @@ class TableHolder:
         self._attempt: str | None = None
         self._due = 0.0
         self._trouble: str | None = None
+        self._reading: Future[tuple[TableIndex, Seen]] | None = None
         self.loads = 0
 
     def begin(self) -> None:
@@ -73,6 +77,8 @@ class TableHolder:
             ServiceUnavailable: There was never one that could be read.
         """
         with self._lock:
+            if self._attempt != attempt:
+                self._take_what_was_read()
             if self._held is None or (self._attempt != attempt and self._clock() >= self._due):
                 self._look()
             self._attempt = attempt
@@ -87,16 +93,52 @@ class TableHolder:
 
     def _look(self) -> None:
         self._due = self._clock() + self._seconds
-        try:
+        if self._reading is not None:
+            return
+        with self._telling():
             seen = self._table.look()
             before, self._last = self._last, seen
-            if self._is_to_be_taken(seen, before):
-                held = self._index(self._table)
-                if self._table.look()[:2] != seen[:2]:
-                    self._last = None
-                    raise TableError("it was written to while it was read")
-                self._held, self._known = held, seen
-                self.loads += 1
+            if not self._is_to_be_taken(seen, before):
+                return
+            if self._held is not None and self._held.is_on_disk:
+                self._reading = self._read_beside(seen)
+            else:
+                self._take(self._read(seen), seen)
+
+    def _take_what_was_read(self) -> None:
+        if self._reading is not None and self._reading.done():
+            done, self._reading = self._reading, None
+            with self._telling():
+                self._take(*done.result())
+
+    def _read_beside(self, seen: Seen) -> Future[tuple[TableIndex, Seen]]:
+        future: Future[tuple[TableIndex, Seen]] = Future()
+
+        def read() -> None:
+            try:
+                future.set_result((self._read(seen), seen))
+            except BaseException as error:  # noqa: BLE001 (the next batch raises it)
+                future.set_exception(error)
+
+        Thread(target=read, daemon=True).start()
+        return future
+
+    def _read(self, seen: Seen) -> TableIndex:
+        held = self._index(self._table)
+        if self._table.look()[:2] != seen[:2]:
+            self._last = None
+            raise TableError("it was written to while it was read")
+        return held
+
+    def _take(self, held: TableIndex, seen: Seen) -> None:
+        self._held, self._known = held, seen
+        self.loads += 1
+
+    @contextmanager
+    def _telling(self) -> Iterator[None]:
+        """Tell why the table can't be used, if the block meets that."""
+        try:
+            yield
         except (TableError, OSError) as error:
             reason = text_of(error)
             if self._held is None:

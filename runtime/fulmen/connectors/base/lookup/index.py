@@ -2,52 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from datetime import date, datetime
-from decimal import Decimal
-from numbers import Number
-from typing import Any, Literal
+from collections.abc import Iterable, Sequence
+from datetime import datetime
+from sys import getsizeof
+from typing import Any
 
 from fulmen.api.keys import NEVER_NAN, has_nan
-from fulmen.connectors.base.lookup.table import Rows, TableError
+from fulmen.connectors.base.lookup.disk_rows import DiskRows
+from fulmen.connectors.base.lookup.kinds import kind_of
+from fulmen.connectors.base.lookup.table import Matches, Rows, TableError
 
-Matches = Literal["all", "first", "last"]
-_KINDS: Mapping[type, str] = {
-    bool: "a boolean",
-    int: "a number",
-    float: "a number",
-    Decimal: "a number",
-    str: "text",
-    bytes: "bytes",
-    date: "a date",
-}
-OF_TYPES: Mapping[str, str] = {
-    "string": "text",
-    "binary": "bytes",
-    "base64": "bytes",
-    "bool": "a boolean",
-    "int32": "a number",
-    "int64": "a number",
-    "integer": "a number",
-    "float32": "a number",
-    "float64": "a number",
-    "decimal": "a number",
-    "date32": "a date",
-}
-"""What values of a declared type are, as far as that is sure."""
+_WEIGHED = 50
+_OF_EACH = 250
+"""Bytes that each row takes beside its values: its place in the dict, and two lists."""
+_MOVED_AT_ONCE = 10_000
 
 
-def kind_of(value: Any) -> str:
-    """What a value may equal: values of different kinds never do."""
-    found = _KINDS.get(type(value))
-    if found is not None:
-        return found
-    if isinstance(value, datetime):
-        return f"a time with{'out' if value.tzinfo is None else ''} an offset"
-    if isinstance(value, Number):
-        return "a number"
-    of = next((kind for base, kind in _KINDS.items() if isinstance(value, base)), None)
-    return of or f"a {type(value).__name__}"
+def _memory_of(keys: Sequence[Any], rows: Sequence[list[Any]]) -> float:
+    """About how much memory rows take, by some of them."""
+    step = max(1, len(keys) // _WEIGHED)
+    some = [*zip(keys[::step], rows[::step], strict=True)]
+    total = sum(_OF_EACH + getsizeof(key) + sum(map(getsizeof, row)) for key, row in some)
+    return total * len(keys) / max(1, len(some))
 
 
 def _can_equal(key: Sequence[Any]) -> bool:
@@ -60,7 +36,7 @@ class TableIndex:
 
     Attributes:
         size: How many rows it has.
-        kinds: Of each part of the key, the kinds of its values.
+        kinds: Of each part of the key, the kinds of its values, each with one of them.
     """
 
     def __init__(
@@ -70,7 +46,7 @@ class TableIndex:
         key: Sequence[str],
         added: Sequence[str],
         matches: Matches,
-        most: int,
+        memory_bytes: int,
     ) -> None:
         """Read the rows.
 
@@ -80,29 +56,52 @@ class TableIndex:
             key: Those of the key.
             added: Those that are added to tuples.
             matches: Which rows of a key count.
-            most: So many rows it may have.
+            memory_bytes: If the rows need more, they are on disk.
 
         Raises:
-            TableError: It has more, or keys that have no hash.
+            TableError: It has keys that have no hash.
+            OSError: The disk is full, or broken.
         """
         key_at = [columns.index(name) for name in key]
         added_at = [columns.index(name) for name in added]
         self.size = 0
-        self.kinds: list[dict[str, None]] = [{} for _ in key]
+        self.kinds: list[dict[str, Any]] = [{} for _ in key]
         self._rows: dict[Any, list[list[Any]]] = {}
+        self._on_disk: DiskRows | None = None
+        self._matches = matches
         self._is_single = len(key) == 1
-        for chunk in chunks:
-            self.size += len(chunk)
-            if self.size > most:
+        try:
+            needed = 0.0
+            for chunk in chunks:
+                self.size += len(chunk)
+                keys, rows = self._parted(chunk, key_at, added_at)
+                if self._on_disk is not None:
+                    self._on_disk.add(keys, rows)
+                    continue
+                self._add(keys, rows)
+                needed += _memory_of(keys, rows)
+                if needed > memory_bytes:
+                    self._move()
+            if self._on_disk is not None:
+                self._on_disk.finish()
+        except BaseException as error:
+            if self._on_disk is not None:
+                self._on_disk.close()
+            if isinstance(error, TypeError):
                 raise TableError(
-                    f"it has more than {most:,} rows, which each worker would have in memory. Raise"
-                    " mostRows if there is room, or make the table smaller"
-                )
-            self._add(chunk, key_at, added_at, matches)
+                    "a key is a list or a mapping, which has no hash: it can't be looked up"
+                ) from None
+            raise
 
-    def _add(
-        self, chunk: Rows, key_at: Sequence[int], added_at: Sequence[int], matches: Matches
-    ) -> None:
+    @property
+    def is_on_disk(self) -> bool:
+        """Whether it was too large for memory."""
+        return self._on_disk is not None
+
+    def _parted(
+        self, chunk: Rows, key_at: Sequence[int], added_at: Sequence[int]
+    ) -> tuple[Sequence[Any], Sequence[list[Any]]]:
+        """The keys of rows, and what is added of them; without keys that nothing equals."""
         key = [[row[i] for row in chunk] for i in key_at]
         made = [[row[i] for i in added_at] for row in chunk]
         types = [set(map(type, column)) for column in key]
@@ -112,25 +111,30 @@ class TableIndex:
         for column, kinds in zip(key, self.kinds, strict=True):
             has_times = any(issubclass(one, datetime) for one in set(map(type, column)))
             some = column if has_times else {type(value): value for value in column}.values()
-            kinds.update(dict.fromkeys(map(kind_of, some)))
-        keys = key[0] if self._is_single else list(zip(*key, strict=True))
+            kinds.update({kind_of(value): value for value in some})
+        return key[0] if self._is_single else list(zip(*key, strict=True)), made
+
+    def _add(self, keys: Sequence[Any], made: Sequence[list[Any]]) -> None:
         rows = self._rows
-        try:
-            if matches == "all":
-                for one, row in zip(keys, made, strict=True):
-                    if one in rows:
-                        rows[one].append(row)
-                    else:
-                        rows[one] = [row]
-            elif matches == "last":
-                rows.update(zip(keys, ([row] for row in made), strict=True))
-            else:
-                for one, row in zip(keys, made, strict=True):
-                    rows.setdefault(one, [row])
-        except TypeError:
-            raise TableError(
-                "a key is a list or a mapping, which has no hash: it can't be looked up"
-            ) from None
+        if self._matches == "all":
+            for one, row in zip(keys, made, strict=True):
+                if one in rows:
+                    rows[one].append(row)
+                else:
+                    rows[one] = [row]
+        elif self._matches == "last":
+            rows.update(zip(keys, ([row] for row in made), strict=True))
+        else:
+            for one, row in zip(keys, made, strict=True):
+                rows.setdefault(one, [row])
+
+    def _move(self) -> None:
+        """Bring the rows from memory to disk."""
+        self._on_disk, rows = DiskRows(), self._rows
+        while rows:
+            some = [rows.popitem() for _ in range(min(len(rows), _MOVED_AT_ONCE))]
+            keys = [key for key, of_key in some for _ in of_key]
+            self._on_disk.add(keys, [row for _, of_key in some for row in of_key])
 
     def find(self, key: Sequence[Sequence[Any]]) -> list[Sequence[list[Any]]]:
         """The rows of each key; none of one that is not there, or has null or NaN.
@@ -141,17 +145,8 @@ class TableIndex:
         Raises:
             TypeError: One has no hash.
         """
+        keys = key[0] if self._is_single else list(zip(*key, strict=True))
+        if self._on_disk is not None:
+            return [*self._on_disk.find(keys, self._matches)]
         get = self._rows.get
-        keys = key[0] if self._is_single else zip(*key, strict=True)
         return [get(one, ()) for one in keys]
-
-    def misfit(self, key: Sequence[Any]) -> tuple[int, str] | None:
-        """Why a key can never be found in a table like this one.
-
-        Returns:
-            Which part of the key it is, and what its values are in the table. None: it can be.
-        """
-        for i, (value, kinds) in enumerate(zip(key, self.kinds, strict=True)):
-            if value is not None and kinds and kind_of(value) not in kinds:
-                return i, " or ".join(kinds)
-        return None

@@ -8,6 +8,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
+from fulmen.connectors.base.lookup.table import Matches
 from fulmen.connectors.options import Options
 
 Name = Annotated[str, Field(min_length=1)]
@@ -35,12 +36,13 @@ class LookupOptions(Options):
     where: Annotated[str, Field(min_length=1)] | None = None
     """A condition beside the key, such as `amount <= most`: an expression of `fields` and of what
     `add` names. A row of the table for which it is not true is none."""
-    matches: Literal["all", "first", "last"] = "all"
+    matches: Matches = "all"
     """Which rows of a key count, in the table's order: all, as in SQL, or one of them."""
     reload_seconds: Annotated[float, Field(gt=0, le=86_400)] = 10.0
     """How often it is looked whether the table has changed, at most."""
-    most_rows: Annotated[int, Field(ge=1, le=100_000_000)] = 1_000_000
-    """The most rows that the table may have. Each worker has all of them in memory."""
+    memory_bytes: Annotated[int, Field(ge=0, le=1_000_000_000_000)] = 400_000_000
+    """So much memory of each worker the table may take, as estimated from its rows. One that needs
+    more is kept on the worker's disk."""
 
     @property
     def pairs(self) -> Mapping[str, str]:

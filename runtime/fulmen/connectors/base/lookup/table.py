@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Hashable, Iterator, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Hashable, Iterable, Iterator, Sequence
+from typing import Any, Literal, NamedTuple
 
 Rows = Sequence[Sequence[Any]]
+Matches = Literal["all", "first", "last"]
+"""Which rows of a key count, in the table's order."""
 
 
 class TableError(Exception):
@@ -50,4 +52,32 @@ class LookupTable(ABC):
 
         Raises:
             TableError, OSError: It can't be read as it is.
+        """
+
+
+class AskedTable(ABC):
+    """A table that is asked for the rows of keys. One thread uses it at a time.
+
+    All methods raise ServiceUnavailable if it can't be asked; then they are called again.
+
+    Attributes:
+        tells_changes: Whether `version` is another one after each change.
+    """
+
+    tells_changes: bool
+
+    @abstractmethod
+    def check(self) -> None:
+        """See that the table is there, and can be asked by its key."""
+
+    @abstractmethod
+    def version(self) -> Hashable:
+        """What it is like now. Called at the beginning of each batch."""
+
+    @abstractmethod
+    def rows_of(self, keys: Sequence[Sequence[Any]]) -> Iterable[Sequence[Any]]:
+        """All rows of these keys, with the columns of the options in their order.
+
+        Rows of other keys may be among them. A key is never equal to a row's that Python takes for
+        another one, such as the text "7" and the number 7.
         """
