@@ -149,6 +149,16 @@ class Component(ABC):
         """
         return ()
 
+    def is_of_all_rows(self, options: Any) -> bool:  # noqa: ARG002
+        """Whether results are of all rows, so that one task should have them. Default: no.
+
+        Called as `check_input`. If several tasks divide the rows, that is told as a warning.
+
+        Args:
+            options: The validated `config_model`; None if the class has none.
+        """
+        return False
+
     def lateness(self, options: Any) -> int | None:  # noqa: ARG002
         """The most milliseconds by which emits can be late. Default: no limit.
 

@@ -22,6 +22,7 @@ from fulmen.streams.calls.words import (
 )
 from fulmen.streams.compiling.compiler import StreamsCompiler
 from fulmen.streams.graph.nodes import (
+    ALL_TO_ONE,
     Config,
     Division,
     Node,
@@ -179,6 +180,15 @@ class DataStream(Generic[T]):
         """Have rows with equal values of these fields together, in their order."""
         return KeyedStream(self, key)
 
+    def window(self, window: Config, **options: Any) -> WindowedStream:
+        """Group all rows by time, whatever their keys: one task has them. Flink's windowAll.
+
+        Args:
+            window: From `tumbling`, `sliding`, `session`, `calendar` or `counting`.
+            options: As of `Aggregate`: by="clock", time="at", allowed_lateness="1h".
+        """
+        return WindowedStream(self, None, {"window": window, **options})
+
     def repartition(self, parallelism: int) -> DataStream[T]:
         """Divide rows evenly, and run the next steps with so many executors."""
         return self._grouped(Division("shuffle_grouping"), parallelism)
@@ -193,7 +203,7 @@ class DataStream(Generic[T]):
 
     def to_one(self) -> DataStream[T]:
         """Send all rows to one task of the next step: Trident's global."""
-        return self._grouped(Division("global_grouping"))
+        return self._grouped(ALL_TO_ONE)
 
     def _grouped(self, grouping: Division, parallelism: int | None = None) -> DataStream[T]:
         return DataStream(steps.grouped(self.node, grouping, parallelism), grouping)
@@ -414,7 +424,7 @@ class KeyedStream(Generic[T]):
             window: From `tumbling`, `sliding`, `session`, `calendar` or `counting`.
             options: As of `Aggregate`: by="clock", time="at", allowed_lateness="1h".
         """
-        return WindowedStream(self, {"window": window, **options})
+        return WindowedStream(self.stream, self, {"window": window, **options})
 
     def aggregate(
         self, *, name: str | None = None, parallelism: int = 1, retract: bool = False,
@@ -501,10 +511,13 @@ class KeyedStream(Generic[T]):
 
 
 class WindowedStream:
-    """Rows by key and window."""
+    """Rows by window, and perhaps by key."""
 
-    def __init__(self, keyed: KeyedStream[Any], options: Config) -> None:
-        self._keyed, self._options = keyed, options
+    def __init__(
+        self, stream: DataStream[Any], keyed: KeyedStream[Any] | None, options: Config
+    ) -> None:
+        """`keyed`: its rows by key; None: windows are of all of them."""
+        self._stream, self._keyed, self._options = stream, keyed, options
 
     if not TYPE_CHECKING:
 
@@ -514,16 +527,24 @@ class WindowedStream:
     def aggregate(
         self, *, name: str | None = None, parallelism: int = 1, **aggregates: str
     ) -> DataStream[Any]:
-        """Aggregates of each window, with the key, `window_start` and `window_end`.
+        """Aggregates of each window, with any key, `window_start` and `window_end`.
 
         Args:
             name: The name that windows are kept under.
-            parallelism: The number of executors.
+            parallelism: The number of executors. Without a key there is one.
             aggregates: The name of each result: n=agg.count(), euros=agg.sum("euros").
         """
-        of, more = self._keyed, (self._options, aggregates, name, parallelism)
-        return DataStream(components.windowed(of.stream.node, of.key, *more), of.grouping)
+        keyed, more = self._keyed, (self._options, aggregates, name, parallelism)
+        if keyed is not None:
+            node = components.windowed(self._stream.node, keyed.key, *more)
+            return DataStream(node, keyed.grouping)
+        if parallelism != 1:
+            raise refusal(
+                f"windows of all rows are of one task, and parallelism is {parallelism}",
+                "Leave it out, or have key_by in front.",
+            )
+        return DataStream(components.windowed(self._stream.node, (), *more))
 
     def count(self, *, name: str | None = None, parallelism: int = 1) -> DataStream[Any]:
-        """How many rows each key has in each window, in the field `count`."""
+        """How many rows there are in each window, of each key if there is one, as `count`."""
         return self.aggregate(name=name, parallelism=parallelism, count="count")

@@ -253,7 +253,7 @@ class AggregateOptions(TimedOptions):
     Then nothing is late, and no event time is needed."""
     key: tuple[Name, ...] = ()
     """The fields whose values have windows of their own. The input must be grouped by them. None:
-    one window for all that a task receives."""
+    windows are of all rows, for which the input has the grouping `global`."""
     window: Window
     aggregates: Annotated[
         dict[Name, Aggregated],

@@ -150,7 +150,7 @@ def _print_tables(
     for line in _stages(topology, plan):
         console.print(line, highlight=False, soft_wrap=True)
     _print_steps(inputs, console)
-    for line in fused_steps(topology):
+    for line in [*_in_one_task(topology), *fused_steps(topology)]:
         console.print(line, highlight=False, markup=False, soft_wrap=True)
     counts = f"{plan.task_count} tasks in {len(plan.executors)} executors on {plan.workers} worker"
     console.print(f"{counts}{'' if plan.workers == 1 else 's'}", highlight=False)
@@ -165,6 +165,14 @@ def _stages(topology: Topology, plan: Plan) -> Iterator[str]:
         elif cost.is_ackers:
             yield "  left out of small batches whose trees all end"
     yield "The times are what each stage adds to a batch of few tuples."
+
+
+def _in_one_task(topology: Topology) -> Iterator[str]:
+    """Bolts that get all tuples in one task, which more workers make no faster."""
+    for bolt in topology.spec.bolts:
+        if {item.grouping.type for item in bolt.inputs} == {"global"}:
+            sources = " and ".join(dict.fromkeys(item.from_ for item in bolt.inputs))
+            yield f"{bolt.name} has all tuples of {sources} in one task, by its global grouping"
 
 
 def _places(savings: Sequence[Saving]) -> str:

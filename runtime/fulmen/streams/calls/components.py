@@ -9,6 +9,7 @@ from fulmen.api.event_time import RETRACTION
 from fulmen.errors import ValidationFailed
 from fulmen.streams.bolts.folds import KeyedFold
 from fulmen.streams.graph.nodes import (
+    ALL_TO_ONE,
     LOCAL,
     UNSET,
     ComponentNode,
@@ -312,13 +313,14 @@ def _keyed_fields(
         "parents": (parent,),
         "place": author()[0],
         "parallelism": parallelism,
-        "groupings": (by_fields(key),),
+        "groupings": (by_fields(key) if key else ALL_TO_ONE,),
         **said,
     }
 
 
 def _named(parent: Node, key: Sequence[str], operator: str, name: str | None) -> dict[str, Any]:
-    derived = f"{origin(parent)}-by-{'-'.join(key)}-{operator}"
+    by_key = f"-by-{'-'.join(key)}" if key else ""
+    derived = f"{origin(parent)}{by_key}-{operator}"
     return {"name": name or derived, "is_derived": name is None}
 
 

@@ -36,6 +36,7 @@ class Division:
 
 
 LOCAL = Division()
+ALL_TO_ONE = Division("global_grouping")
 
 
 def by_fields(fields: Sequence[str], *, is_kept: bool = False) -> Division:

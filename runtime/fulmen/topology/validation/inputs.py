@@ -70,6 +70,9 @@ def _apart(part: ComponentPart, instance: Any, options: Any) -> Iterator[Problem
         return
     if not isinstance(instance, api.Component) or any(g.type == "all" for g in groupings):
         return  # what comes to all tasks is there for whatever comes to one of them
+    is_of_all, failure = answer(instance, "is_of_all_rows", options)
+    if failure:
+        yield Problem(part.path, f"{part.label}: {failure}")
     for item in part.inputs:
         if item.grouping is None or item.grouping.type in TOGETHER:
             continue
@@ -79,7 +82,15 @@ def _apart(part: ComponentPart, instance: Any, options: Any) -> Iterator[Problem
             yield Problem(item.path, f"{item.label}: {failure}")
             continue
         is_by_key = item.grouping.type == "fields" and set(item.grouping.fields) <= {*key}
-        if key and not is_by_key:
+        if is_of_all:
+            message = (
+                f"{item.label}: {item.grouping.type} grouping, so that each of its"
+                f" {part.model.tasks} tasks has results of its own tuples, but they should be of"
+                " all of them"
+            )
+            cure = "Write grouping: {type: global}, or a key."
+            yield Problem(f"{item.path}.grouping", message, cure, "warning")
+        elif key and not is_by_key:
             how = f"{item.grouping.type} grouping"
             message = f"{item.label}: {how}, but equal values of its key must come to one task"
             cure = f"Write grouping: {{type: fields, fields: [{', '.join(key)}]}}."

@@ -76,7 +76,7 @@ class StreamFields:
 
 
 class Aggregate(ChunkBolt):
-    """Counts, sums and more in windows of event time or the clock, by key: see `AggregateOptions`.
+    """Counts, sums and more in windows of event time or the clock: see `AggregateOptions`.
 
     It emits, on the stream `default`, the values of `key`, `window_start` and `window_end` (both in
     UTC), and each of `aggregates`: once for each window, when the watermark says that it has
@@ -127,6 +127,10 @@ class Aggregate(ChunkBolt):
     @override
     def grouping_key(self, options: AggregateOptions, source: tuple[str, str]) -> Sequence[str]:
         return options.key
+
+    @override
+    def is_of_all_rows(self, options: AggregateOptions) -> bool:
+        return not options.key
 
     @override
     def lateness(self, options: AggregateOptions) -> int | None:
