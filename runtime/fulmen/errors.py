@@ -129,12 +129,14 @@ class CodeError(FulmenError):
     Attributes:
         message: What is wrong, without a full stop.
         cure: What to do about it, a sentence or nothing.
+        meant: The name of the class that is meant, if there is one that is much alike.
     """
 
-    def __init__(self, message: str, cure: str = "") -> None:
-        super().__init__(message, cure)
+    def __init__(self, message: str, cure: str = "", meant: str = "") -> None:
+        super().__init__(message, cure, meant)
         self.message = message
         self.cure = cure
+        self.meant = meant
 
     def __str__(self) -> str:
         return f"{self.message}. {self.cure}".rstrip()

@@ -17,6 +17,8 @@ Guarantee = Literal["at-least-once", "exactly-once"]
 
 ERRORS_STREAM = "errors"
 """The stream that a sink emits refused rows on."""
+MALFORMED_FIELDS = ("data", "reason", "position")
+"""The last fields of that stream of a source: what can't be read, why, and where that is."""
 
 
 class ServiceUnavailable(Exception):

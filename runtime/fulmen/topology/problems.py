@@ -1,5 +1,6 @@
 """A mistake in a topology, with its message for the author."""
 
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
@@ -64,22 +65,37 @@ def _cut(text: str) -> str:
     return text if len(text) <= LONGEST else f"{text[: LONGEST - 1]}…"
 
 
+_QUESTION = re.compile(r"Did you mean '(.+)'\?")
+
+
 def did_you_mean(word: object, words: Iterable[str], alike: float = 0.6) -> str:
-    """A question that names the word most like `word`, or nothing if none is so much `alike`.
+    """A question that names the word which is meant, or nothing if none is so much `alike`."""
+    known = meant(word, words, alike)
+    return "" if known is None else f"Did you mean {known!r}?"
+
+
+def meant_by(cure: str) -> str | None:
+    """The word that a cure asks for; None: it is no such question."""
+    found = _QUESTION.fullmatch(cure)
+    return found and found[1]
+
+
+def meant(word: object, words: Iterable[str], alike: float = 0.6) -> str | None:
+    """The word most like `word`; None if none is so much `alike`.
 
     Of very many words only the first are compared that have nearly its length and begin alike.
     """
     text = str(word).lower()
     known = {one.lower(): one for one in words}
     if len(text) > LONGEST_WORD:
-        return ""
+        return None
     most = max(20, 20_000 // (len(text) + 1) ** 2)  # a comparison takes 0.1 ms with 50 characters
     if len(known) > most:
         similar = (n for n in known if n[:1] == text[:1] and abs(len(n) - len(text)) <= 3)
         known = {one: known[one] for one in islice(similar, most)}
     short = [one for one in known if len(one) <= LONGEST_WORD]
     close = get_close_matches(text, short, n=1, cutoff=alike)
-    return f"Did you mean {known[close[0]]!r}?" if close else ""
+    return known[close[0]] if close else None
 
 
 def there_are(names: Iterable[str]) -> str:

@@ -28,16 +28,17 @@ def texts(config, name="Writer"):
 MISTAKES = {
     "missing": ({}, [f"{PATH}.dsn: {WHO}: 'dsn' is missing. Where the store is."]),
     "all-at-once": (
-        {"dsn": 3, "batchsize": 5, "mode": "upsrt", "isFast": "perhaps", "columns": "word"},
+        {"dsn": 3, "batchsize": 2000, "mode": "upsrt", "isFast": "perhaps", "columns": "word"},
         [
-            f"{PATH}.dsn: {WHO}: dsn is 3, but must be text. Write it in quotes.",
             f"{PATH}.mode: {WHO}: mode is 'upsrt', but must be one of insert, upsert. "
             "Did you mean 'upsert'?",
+            f"{PATH}.batchsize: {WHO}: there is no option 'batchsize'. "
+            "Did you mean 'batchSize'?",
+            f"{PATH}.dsn: {WHO}: dsn is 3, but must be text. Write it in quotes.",
+            f"{PATH}.batchSize: {WHO}: batchSize is 2000, but must be at most 1000.",
             f"{PATH}.columns: {WHO}: columns is 'word', but must be a list. "
             "Write columns: [word].",
             f"{PATH}.isFast: {WHO}: isFast is 'perhaps', but must be true or false.",
-            f"{PATH}.batchsize: {WHO}: there is no option 'batchsize'. "
-            "Did you mean 'batchSize'?",
         ],
     ),
     "nothing-like-it": (
@@ -71,6 +72,15 @@ MISTAKES = {
         [
             f"{PATH}.layout.type: {WHO}: type is 'coma', but must be one of comma, plain. "
             "Did you mean 'comma'?"
+        ],
+    ),
+    "behind-a-misspelt-kind": (
+        {"dsn": "x", "layouts": {"type": "coma", "width": "wide"}},
+        [
+            f"{PATH}.layouts: {WHO}: there is no option 'layouts'. Did you mean 'layout'?",
+            f"{PATH}.layout.type: {WHO}: type is 'coma', but must be one of comma, plain. "
+            "Did you mean 'comma'?",
+            f"{PATH}.layout.width: {WHO}: width is 'wide', but must be a whole number.",
         ],
     ),
     "no-kind-of-a-union": (
@@ -204,13 +214,39 @@ def test_the_builder_finds_all_mistakes_at_once():
     ]
 
 
+def test_a_misspelt_class_or_source_hides_no_mistake():
+    window = {"type": "tumblin", "size": "1mn"}
+    bolt = {
+        "name": "count",
+        "class": "fulmen.windows.Agregate",
+        "inputs": [{"from": "sentnces", "grouping": {"type": "fields", "fields": ["wrod"]}}],
+        "config": {"key": ["word"], "window": window, "agregates": {"n": "cuont"}},
+    }
+    config = {"path": "x", "folow": False, "format": {"type": "jsn", "fields": ["word"]}}
+    spout = {"name": "sentences", "class": "fulmen.connectors.files.FileSpot", "config": config}
+    document = word_count({"spec.spouts.0": spout, "spec.bolts": [bolt]})
+    spout, bolt = "spec.spouts[0]", "spec.bolts[0]"
+    assert [problem.path for problem in check(document).problems] == [
+        f"{spout}.class",
+        f"{spout}.config.format.type",
+        f"{spout}.config.folow",
+        f"{bolt}.inputs[0].from",
+        f"{bolt}.class",
+        f"{bolt}.config.window.type",
+        f"{bolt}.config.agregates",
+        f"{bolt}.config.window.size",
+        f"{bolt}.config.aggregates.n",
+        f"{bolt}.inputs[0].grouping.fields[0]",
+    ]
+
+
 def test_what_is_behind_mistaken_options_is_looked_at_if_they_say_nothing_of_streams():
     config = {"pth": "x", "buffer": "large", "format": {"type": "json", "fields": ["word"]}}
     spout = {"name": "sentences", "class": "fulmen.connectors.files.FileSpout", "config": config}
     changes = {"spec.spouts.0": spout, "spec.bolts.0.inputs.0.where": "wrod > 1"}
     told = [problem.path for problem in check(word_count(changes)).problems]
     where = "spec.bolts[0].inputs[0].where"
-    of_spout = [f"spec.spouts[0].config.{name}" for name in ("path", "pth", "buffer")]
+    of_spout = [f"spec.spouts[0].config.{name}" for name in ("pth", "buffer")]
     assert sorted(told) == sorted([*of_spout, where])
     config["format"] = {"type": "json", "fields": 5}
     assert where not in [problem.path for problem in check(word_count(changes)).problems]

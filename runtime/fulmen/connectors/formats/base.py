@@ -8,11 +8,11 @@ from types import MappingProxyType
 from typing import Any
 
 from fulmen.api.declarer import Stream
-from fulmen.api.sinks import Rows, ServiceUnavailable
+from fulmen.api.sinks import MALFORMED_FIELDS, Rows, ServiceUnavailable
 from fulmen.errors import PASSED_ON, error_text, repr_of
 
 ERRORS = Stream(
-    ("data", "reason", "position"),
+    MALFORMED_FIELDS,
     types={"data": "binary", "reason": "string", "position": "string"},
 )
 """The stream `errors` of sources: messages that can't be read, and why."""

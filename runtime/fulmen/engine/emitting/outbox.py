@@ -64,6 +64,7 @@ class Outbox:
         emits: (task, stream, rows), if the topology asks for it.
         wall: The time of day, in seconds of time.time(), where event times may be too far ahead.
         untimed: Task -> why the first one of its tuples has no usable event time.
+        unread: Task -> the first message that can't be read and that no bolt gets: why, and where.
         combined: What combines tuples before they leave, by the number of the subscription.
         taps: Takes some of what is emitted, for people; None: nobody looks.
     """
@@ -86,6 +87,7 @@ class Outbox:
         self.emits: list[tuple[int, str, Sequence[Sequence[Any]]]] = []
         self.wall = 0.0
         self.untimed: dict[int, str] = {}
+        self.unread: dict[int, tuple[str, str]] = {}
         self.combined: Mapping[int, CombinedTuples] = {}
         self._placed = placed
         self._stage = stage
@@ -204,6 +206,10 @@ class Outbox:
         parents: Anchoring,
         chosen: Chosen | None,
     ) -> None:
+        if routes.are_unread and task not in self.unread:
+            data, reason, position = emitted[0][-3:]
+            if data is not None:  # or it is a loss, which is reported as an error
+                self.unread[task] = reason, position
         choices = self._choices(task, routes, emitted, chosen)
         if self.taps is not None:
             self.taps.take(task, routes.component, routes.stream, emitted, parents)

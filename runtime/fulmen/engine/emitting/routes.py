@@ -9,6 +9,7 @@ import numpy as np
 
 from fulmen.api.context import TopologyContext
 from fulmen.api.declarer import Stream
+from fulmen.api.sinks import ERRORS_STREAM, MALFORMED_FIELDS
 from fulmen.engine.emitting.input_steps import InputSteps, RowsFunction, Taken
 from fulmen.engine.grouping.choosers import Chooser, choose_one, make_chooser
 from fulmen.engine.protocol.placed_topology import PlacedTopology, Subscription
@@ -29,6 +30,7 @@ class Routes:
         runs_functions: Whether an input has functions that make rows of these.
         times: Reads their event times; None: they have none.
         late: Where those go whose time can't be used.
+        are_unread: Whether messages that can't be read are emitted here, and no bolt gets them.
     """
 
     times: StreamTimes | None = None
@@ -52,6 +54,8 @@ class Routes:
             self._chooser(placed, task, s, rng) for s in self.subscriptions
         ]
         self._steps = [self._steps_of(placed, task, s, declared) for s in self.subscriptions]
+        is_of_malformed = stream == ERRORS_STREAM and (*self.fields[-3:],) == MALFORMED_FIELDS
+        self.are_unread = is_of_malformed and not self.subscriptions
         self.runs_functions = any(s.through is not None for s in self.subscriptions)
         self._direct = [
             placed.plan.tasks(s.target) if s.grouping.type == "direct" else range(0)

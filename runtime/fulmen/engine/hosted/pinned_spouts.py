@@ -199,7 +199,7 @@ class PinnedSpouts:
         outbox.pack_messages()
         if outbox.taps is not None:
             summary.tapped = outbox.taps.end([task.messages])
-        task.errors.warn_untimed(outbox.untimed.get(task.task))
+        task.errors.warn_of(outbox)
         task.tell(summary)
         summary.seconds = time.perf_counter() - started
         rows = outbox.take_rows()

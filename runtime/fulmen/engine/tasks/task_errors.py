@@ -9,8 +9,9 @@ from typing import NoReturn, TypeVar
 from fulmen.api.event_time import LATE
 from fulmen.api.marks import StoreMismatch
 from fulmen.api.returned import refuse_unrun
-from fulmen.api.sinks import ServiceUnavailable
+from fulmen.api.sinks import ERRORS_STREAM, ServiceUnavailable
 from fulmen.causes import is_plain
+from fulmen.engine.emitting.outbox import Outbox
 from fulmen.engine.protocol.callbacks.calls import CALLS
 from fulmen.engine.protocol.callbacks.forks import end_child
 from fulmen.engine.protocol.summary import ErrorReport, Summary
@@ -48,7 +49,7 @@ class TaskErrors:
     def __init__(self, component: str, task: int, *, crashes: bool) -> None:
         self._component, self._task = component, task
         self.crashes = crashes
-        self._has_warned = False
+        self._warned: set[str] = set()
         self.forget()
 
     def forget(self) -> None:
@@ -133,15 +134,19 @@ class TaskErrors:
         """Note what is no error."""
         self.all.append(ErrorReport(self._component, self._task, text, is_warning=True))
 
-    def warn_untimed(self, reason: str | None) -> None:
-        """Say once that there are tuples without a usable event time; they are counted."""
-        if reason is None or self._has_warned:
-            return
-        self._has_warned = True
-        self.warn(
-            f"a tuple is on the stream {LATE!r} instead of its own, as {reason}. More of them are"
-            " counted, and not told"
-        )
+    def warn_of(self, outbox: Outbox) -> None:
+        """Say once that tuples have no usable time, or that no bolt gets what is malformed."""
+        if (why := outbox.untimed.get(self._task)) is not None:
+            self._warn_once(LATE, f"a tuple is on the stream {LATE!r} instead of its own, as {why}")
+        if (first := outbox.unread.get(self._task)) is not None:
+            reason, position = first
+            what = f"a message can't be read, at {position}: {reason}. It is on the stream"
+            self._warn_once(ERRORS_STREAM, f"{what} {ERRORS_STREAM!r}, which no bolt reads")
+
+    def _warn_once(self, stream: str, text: str) -> None:
+        if stream not in self._warned:
+            self._warned.add(stream)
+            self.warn(f"{text}. More of them are counted, and not told")
 
     def failure(self, error: BaseException, what: str) -> str:
         """Note an error after which the topology goes on; gives why its tuple fails."""

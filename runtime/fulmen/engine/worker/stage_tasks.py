@@ -192,8 +192,8 @@ class StageTasks(LiveTasks):
 
     def _report_refused(self, outbox: Outbox) -> None:
         """Report each tuple that could not leave its worker as an error of the emitting task."""
-        for task_id, why in outbox.untimed.items():
-            self._tasks[task_id].errors.warn_untimed(why)
+        for task_id in {**outbox.untimed, **outbox.unread}:
+            self._tasks[task_id].errors.warn_of(outbox)
         for task_id, reason, values, is_reported in outbox.refused:
             task = self._tasks[task_id]
             if task.attempts is not None:

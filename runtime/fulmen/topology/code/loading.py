@@ -24,7 +24,7 @@ from fulmen.errors import PASSED_ON, CodeError, error_text
 from fulmen.own_files import PrivateFolder
 from fulmen.topology.code.packages import FOLDER, import_path
 from fulmen.topology.code.streamparse import abstract_cure, import_cure
-from fulmen.topology.problems import did_you_mean, there_are
+from fulmen.topology.problems import did_you_mean, meant, there_are
 from fulmen.topology.resource.pods import Code
 from fulmen.topology.resource.spec import ComponentSpec, Grouping, SpoutSpec, Through
 
@@ -323,8 +323,11 @@ def _refuse_attribute(owner: Any, path: str, attribute: str) -> NoReturn:
     classes = {name: value for name, value in vars(owner).items() if inspect.isclass(value)}
     own = [name for name, value in classes.items() if value.__module__ == path]
     modules = [module.name for module in iter_modules(getattr(owner, "__path__", ()))]
-    cure = did_you_mean(attribute, [*classes, *modules]) or (there_are(own) if own else "")
-    raise CodeError(f"{path!r} has no class {attribute!r}", cure)
+    known = meant(attribute, classes)
+    cure = did_you_mean(attribute, [known] if known else modules)
+    cure = cure or (there_are(own) if own else "")
+    whole = f"{path}.{known}" if known else ""
+    raise CodeError(f"{path!r} has no class {attribute!r}", cure, whole)
 
 
 def _needed_arguments(cls: Any) -> list[str]:

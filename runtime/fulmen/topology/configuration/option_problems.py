@@ -1,6 +1,7 @@
 """Says in our words what an author's model (`config_model`) has against a `config`."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from copy import deepcopy
 from dataclasses import dataclass
 from typing import Any, get_args
 
@@ -10,7 +11,7 @@ from pydantic.fields import FieldInfo
 from fulmen.api.event_time import DURATION
 from fulmen.secrets import masked, without_passwords
 from fulmen.topology.configuration.placeholders import Place
-from fulmen.topology.problems import Problem, did_you_mean, shown, there_are
+from fulmen.topology.problems import Problem, did_you_mean, meant_by, shown, there_are
 from fulmen.topology.reading.field_problems import PATTERNS, STATEMENTS, Statement, path_of
 
 _UNKNOWN = object()
@@ -73,6 +74,36 @@ def option_problems(
             continue  # another kind of a union was meant, and has a mistake further in
         text = masked(without_passwords(f"{label}{message}"))
         yield place, Problem(within(path, place), text, masked(without_passwords(cure)))
+
+
+def as_meant(
+    config: Mapping[str, Any], wrong: Sequence[tuple[Place, Problem]]
+) -> tuple[dict[str, Any], list[Problem]]:
+    """The `config` with each misspelt option and value as it is meant; and which those are.
+
+    Args:
+        config: The `config` in the file.
+        wrong: What `option_problems` says of it.
+    """
+    corrected, misspelt = deepcopy(dict(config)), []
+    for place, problem in wrong:
+        word, owner = meant_by(problem.cure), corrected
+        if word is None:
+            continue
+        for part in place[:-1]:
+            owner = owner[part]  # type: ignore[index]
+        if _no_option(place) not in problem.message:
+            owner[place[-1]] = word  # type: ignore[index]
+        elif word in owner:
+            continue
+        else:
+            owner[word] = owner.pop(place[-1])  # type: ignore[arg-type]
+        misspelt.append(problem)
+    return corrected, misspelt
+
+
+def _no_option(place: Place) -> str:
+    return f"there is no option {str(place[-1])!r}"
 
 
 def _is_within(place: Place, outer: Place) -> bool:
@@ -161,7 +192,7 @@ def _statement(model: type[BaseModel], kind: str, found: _Found, details: Any) -
             or did_you_mean(found.place[-1], known)
             or there_are(known)
         )
-        return f"there is no option {str(found.place[-1])!r}", cure
+        return _no_option(found.place), cure
     if kind == "missing":
         return f"{name!r} is missing", _told(found.field)
     if kind == "union_tag_not_found" and isinstance(value, Mapping):

@@ -13,7 +13,7 @@ from fulmen.errors import CodeError, ValidationFailed
 from fulmen.topology.code.loading import load_class
 from fulmen.topology.code.sinks import with_guarantee
 from fulmen.topology.configuration.guesses import Guesses, mended, unknown_streams, validated
-from fulmen.topology.configuration.option_problems import option_problems, within
+from fulmen.topology.configuration.option_problems import as_meant, option_problems, within
 from fulmen.topology.configuration.placeholders import (
     PLACEHOLDER,
     EqualKeys,
@@ -67,7 +67,8 @@ class CheckedOptions:
 def check_options(cls: type, config: Mapping[str, Any], path: str, label: str) -> CheckedOptions:
     """Find the mistakes in a component's `config`, wherever it will run.
 
-    A text with a variable without default counts as right: it may become any value.
+    A text with a variable without default counts as right: it may become any value. What is
+    misspelt counts as what is meant for all others, so that it hides none of them.
 
     Args:
         cls: The component's class.
@@ -75,7 +76,8 @@ def check_options(cls: type, config: Mapping[str, Any], path: str, label: str) -
         path: The path of the component in the document.
         label: The component's name in messages: `bolt 'count'`.
     """
-    model, path = getattr(cls, "config_model", None), f"{path}.config"
+    model, component = getattr(cls, "config_model", None), path
+    path = f"{path}.config"
     checked = CheckedOptions(list(_mistaken(config, path, f"{label}: ")))
     if model is None:
         return checked
@@ -89,7 +91,12 @@ def check_options(cls: type, config: Mapping[str, Any], path: str, label: str) -
         checked.options = validated(cls, known)
     except ValidationError as error:
         checked.options, wrong = _wrong_whatever(guesses, error, path, f"{label}: ")
-        checked.problems += wrong
+        corrected, misspelt = as_meant(config, wrong)
+        if misspelt:
+            checked = check_options(cls, corrected, component, label)
+            checked.problems = [*misspelt, *checked.problems]
+            return checked
+        checked.problems += (problem for _, problem in wrong)
         if wrong and depends_on_options(cls):
             checked.mended = mended(cls, known, unknown)
             checked.has_streams = checked.mended is not None
@@ -105,13 +112,15 @@ def check_options(cls: type, config: Mapping[str, Any], path: str, label: str) -
 
 def _wrong_whatever(
     guesses: Guesses, error: ValidationError, path: str, label: str
-) -> tuple[Any, list[Problem]]:
+) -> tuple[Any, list[tuple[Place, Problem]]]:
     """Options as they may be, None if that is not known; and what is wrong with any of them."""
 
-    def problems_of(error: ValidationError, values: Mapping[str, str]) -> list[Problem]:
+    def problems_of(
+        error: ValidationError, values: Mapping[str, str]
+    ) -> list[tuple[Place, Problem]]:
         known, unknown, _ = stand_in(guesses.config, values)
         found = option_problems(guesses.cls.config_model, error, known, path, label)
-        return [problem for place, problem in found if place not in unknown]
+        return [(place, problem) for place, problem in found if place not in unknown]
 
     wrong = problems_of(error, {})
     for values in ({}, *guesses.values()):

@@ -4,11 +4,11 @@ Each check is a generator of problems over parts; `validation` runs them all.
 """
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from fulmen.topology.problems import Problem, Severity, did_you_mean, there_are
+from fulmen.topology.problems import Problem, Severity, did_you_mean, meant, there_are
 from fulmen.topology.reading.partial_document import ComponentPart, InputPart
 from fulmen.topology.resource.component_order import find_cycles
 from fulmen.topology.resource.pod_template import mistakes
@@ -341,7 +341,7 @@ def inputs(parts: Sequence[ComponentPart]) -> Iterator[Problem]:
         seen: set[tuple[str | None, str | None]] = set()
         for item in part.inputs:
             if item.source is not None and item.source not in known:
-                others = [name for name in known if name != part.name]
+                others = _others(part, known)
                 cure = did_you_mean(item.source, others) or there_are(others)
                 message = f"{item.label}: there is no component {item.source!r}"
                 yield Problem(f"{item.path}.from", message, cure)
@@ -349,6 +349,27 @@ def inputs(parts: Sequence[ComponentPart]) -> Iterator[Problem]:
                 message = f"{item.label}: stream {item.stream!r} is subscribed to twice"
                 yield Problem(item.path, message, "Remove one of the two inputs.")
             seen.add((item.source, item.stream))
+
+
+def with_meant_sources(parts: Sequence[ComponentPart]) -> list[ComponentPart]:
+    """The components, their inputs from those that are meant where a name is misspelt.
+
+    So a misspelt name hides no mistake in the fields that are received.
+    """
+    known = dict.fromkeys(part.name for part in parts if part.name is not None)
+
+    def corrected(part: ComponentPart, item: InputPart) -> InputPart:
+        if item.source is None or item.source in known:
+            return item
+        return replace(item, source=meant(item.source, _others(part, known)) or item.source)
+
+    return [
+        replace(part, inputs=tuple(corrected(part, item) for item in part.inputs)) for part in parts
+    ]
+
+
+def _others(part: ComponentPart, names: Iterable[str]) -> list[str]:
+    return [name for name in names if name != part.name]
 
 
 def cycles(parts: Sequence[ComponentPart]) -> Iterator[Problem]:

@@ -226,7 +226,7 @@ def _check_classes(
         classes.folder, classes.base = folder.path, base
         yield from classes.load(parts)
         yield from classes.of_state(spec)
-        yield from classes.subscriptions(parts)
+        yield from classes.subscriptions(across_fields.with_meant_sources(parts))
 
 
 def code_elsewhere(code: Code | None) -> tuple[str, str] | None:

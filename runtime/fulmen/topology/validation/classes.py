@@ -135,6 +135,9 @@ class Classes:
             instance = yield from self._instance(part)
         except CodeError as error:
             yield from self._code_problem(f"{part.path}.class", part.label, error)
+            if error.meant:  # so that mistakes in its options are told at once
+                model = part.model.model_copy(update={"class_": error.meant})
+                yield from self._component(replace(part, model=model))
             return
         if instance is None:
             return

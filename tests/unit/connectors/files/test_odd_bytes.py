@@ -7,10 +7,12 @@ from decimal import Decimal
 import pytest
 from pydantic import ValidationError
 
+from fulmen import BasicBolt, TopologyBuilder
 from fulmen.connectors.files import FileSpout
 from fulmen.connectors.files.options import FileSpoutOptions
 from fulmen.connectors.formats import Malformed
 from fulmen.connectors.formats.csv_format import CsvFormat
+from fulmen.testing import run
 from support.connectors.file_spouts import SpoutLives
 
 BOM = b"\xef\xbb\xbf"
@@ -201,3 +203,27 @@ def test_a_value_above_128_kib_is_read(tmp_path):
 def test_types_and_nulls_that_can_be_none_are_refused(form, said):
     with pytest.raises(ValidationError, match=said):
         FileSpoutOptions(path="x", format={"type": "csv", **form})
+
+
+class Forgetting(BasicBolt):
+    def execute(self, tup, collector):
+        pass
+
+
+@pytest.mark.parametrize("is_read", [False, True])
+def test_the_first_malformed_line_is_told_if_no_bolt_gets_it(tmp_path, is_read):
+    path = tmp_path / "a"
+    path.write_text('{"id": 1}\n{\n[]\n')
+    builder = TopologyBuilder()
+    config = {"path": str(path), "follow": False, "format": JSON}
+    builder.set_spout("lines", FileSpout).set_config(config)
+    bolt = builder.set_bolt("forget", Forgetting).global_grouping("lines")
+    if is_read:
+        bolt.global_grouping("lines", "errors")
+    told = [error.message for error in run(builder).errors]
+    expected = (
+        f"a message can't be read, at {path}:10: it is not JSON: unexpected end of data: line 1"
+        " column 2 (char 1). It is on the stream 'errors', which no bolt reads. More of them are"
+        " counted, and not told"
+    )
+    assert told == ([] if is_read else [expected])
