@@ -26,8 +26,8 @@ from fulmen.engine.jvm.class_archive import spark_jars
 from fulmen.engine.spark.jobs import SparkJobs
 from fulmen.engine.spark.session import SessionSettings
 from fulmen.kube.driver.pod_settings import HEAP_SHARE
-from fulmen.topology.resource.pods import LEAST_MEBIBYTES
 from fulmen.topology.resource.spec import TopologySpec
+from fulmen.topology.resource.spec.pods import LEAST_MEBIBYTES
 
 Result = dict[str, Any]
 LAYOUTS = [(2, 1), (2, 2), (4, 1), (4, 2), (4, 4), (8, 1), (8, 2), (8, 4), (8, 8), (16, 8)]

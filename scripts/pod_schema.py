@@ -11,7 +11,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-TARGET = Path(__file__).parents[1] / "runtime/fulmen/topology/resource/pod_schema.json"
+TARGET = Path(__file__).parents[1] / "runtime/fulmen/topology/resource/spec/pod_schema.json"
 ROOT = "PodTemplateSpec"
 MERGED = {"PodSpec": ("containers",)}
 """Fields that Kubernetes needs, and Fulmen has if a template lacks them."""

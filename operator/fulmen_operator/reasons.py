@@ -7,7 +7,8 @@ docs/conditions.md explains each of them. The operator passes on reasons of othe
 from enum import Enum, StrEnum, auto
 from typing import NewType, Self
 
-from fulmen.kube.contract import EndReason, OutageReason
+from fulmen.kube.contract.endings import EndReason
+from fulmen.kube.contract.reports import OutageReason
 from fulmen.topology.resource.status import State
 
 

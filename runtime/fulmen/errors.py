@@ -57,7 +57,7 @@ FulmenError
 
 `Interruption` is none: see interruptions.py.
 
-What authors raise themselves, `FailedException`, is in api/components.py.
+What authors raise themselves, `FailedException`, is in api/components/failures.py.
 """
 
 from collections.abc import Callable, Sequence

@@ -7,7 +7,8 @@ import shutil
 import pytest
 import yaml
 
-from fulmen.kube.contract import REVISION_KEY, Revision
+from fulmen.kube.contract import REVISION_KEY
+from fulmen.kube.contract.revisions import Revision
 from support.cluster import cluster_images, operators
 from support.cluster.kube import condition, eventually, is_ready, total
 from support.cluster.numbered import (

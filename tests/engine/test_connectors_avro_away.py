@@ -11,7 +11,7 @@ import pytest
 import yaml
 from confluent_kafka.schema_registry.avro import AvroDeserializer
 
-from fulmen.api.sinks import Rows, ServiceUnavailable
+from fulmen.api.components.sinks import Rows, ServiceUnavailable
 from fulmen.connectors.kafka import (
     KafkaSink,
     OpaqueTransactionalKafkaSpout,

@@ -4,7 +4,7 @@ import zlib
 
 import pytest
 
-from fulmen.api.sinks import ServiceUnavailable
+from fulmen.api.components.sinks import ServiceUnavailable
 from fulmen.connectors.kafka import (
     KafkaSink,
     KafkaSinkOptions,

@@ -6,8 +6,8 @@ import zlib
 import pytest
 from confluent_kafka.admin import AdminClient
 
+from fulmen.api.components.sinks import Rows, ServiceUnavailable
 from fulmen.api.marks import StoreMismatch
-from fulmen.api.sinks import Rows, ServiceUnavailable
 from fulmen.connectors.kafka import KafkaSink, KafkaSinkOptions
 from fulmen.connectors.kafka.writing import producing
 from fulmen.connectors.kafka.writing.producing import RowDelivery

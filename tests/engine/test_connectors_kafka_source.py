@@ -7,7 +7,7 @@ import zlib
 import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 
-from fulmen.api.sinks import ServiceUnavailable
+from fulmen.api.components.sinks import ServiceUnavailable
 from fulmen.connectors.kafka import KafkaSink, KafkaSinkOptions, KafkaSpout, KafkaSpoutOptions
 from fulmen.connectors.kafka.reading.topic import first_positions
 from support.lives.sink_lives import SinkLife

@@ -6,9 +6,9 @@ import zlib
 import pytest
 
 from fulmen.api import Rows, ServiceUnavailable, TopologyContext
+from fulmen.api.components.sinks import Mark
 from fulmen.api.declarer import Stream
 from fulmen.api.marks import Point, StoreMismatch
-from fulmen.api.sinks import Mark
 from fulmen.connectors.redis import RedisListSpout, RedisSink, RedisStreamSpout
 from fulmen.errors import FulmenError
 from support.lives.source_life import SourceLife, chaos, rescaled

@@ -12,7 +12,7 @@ from fulmen.engine.protocol.placed_topology import UnusedState
 from fulmen.engine.totals.waits import Wait, WaitKind
 from fulmen.metrics import MetricsServer
 from fulmen.metrics.page import Page
-from fulmen.topology.resource.tap import Tap
+from fulmen.topology.resource.spec.tap import Tap
 from support.metrics.browser import SECONDS, see
 from support.parts.refusing import ran, refusing
 from support.runs.engine_runs import make_driver, new_store

@@ -6,7 +6,7 @@ import signal
 import pytest
 
 from fulmen.engine.driver.driver import Stop
-from fulmen.engine.emitting.spout_emits import emit_bytes
+from fulmen.engine.emitting.collectors.spout_emits import emit_bytes
 from fulmen.engine.protocol.figures.statistics import PENDING_MESSAGES
 from fulmen.engine.tasks.spouts.spout_task import SLICE_BYTES
 from support.parts.heavy import TUPLE_BYTES, heavy

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from fulmen.api.sinks import ServiceUnavailable
+from fulmen.api.components.sinks import ServiceUnavailable
 from fulmen.causes import MOST
 from fulmen.errors import FulmenError, error_text
 

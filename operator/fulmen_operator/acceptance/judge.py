@@ -9,17 +9,18 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from fulmen.kube import names
-from fulmen.kube.contract import CHECKPOINT_URI, Mounts
+from fulmen.kube.contract import CHECKPOINT_URI
+from fulmen.kube.contract.revisions import Mounts
 from fulmen.topology.problems import Problem
 from fulmen.topology.resource.changes import digest, input_hash
-from fulmen.topology.resource.pods import (
+from fulmen.topology.resource.spec import ComponentSpec, Metadata, Topology
+from fulmen.topology.resource.spec.pods import (
     ARCHIVE_NAME,
     MAX_CODE_BYTES,
     Checkpoint,
     Code,
     archive_part,
 )
-from fulmen.topology.resource.spec import ComponentSpec, Metadata, Topology
 from fulmen.topology.validation.check import check
 from fulmen_operator.model import Manifest, Object, Observed, Sources
 from fulmen_operator.reasons import Reason

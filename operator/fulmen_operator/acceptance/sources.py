@@ -9,7 +9,7 @@ import hashlib
 from collections.abc import Sequence
 
 from fulmen.topology.resource.changes import digest
-from fulmen.topology.resource.pods import archive_part
+from fulmen.topology.resource.spec.pods import archive_part
 from fulmen_operator.model import CodeConfigMap, Manifest, Object, Sources
 
 

@@ -1,9 +1,9 @@
 """The parts that the containers of all pods share, and the container that shows state."""
 
 from fulmen.kube import contract
-from fulmen.kube.contract import Revision
-from fulmen.topology.resource.pods import Pod, Resources
+from fulmen.kube.contract.revisions import Mounts, Revision
 from fulmen.topology.resource.quantity import times
+from fulmen.topology.resource.spec.pods import Pod, Resources
 from fulmen_operator.manifests import volumes
 from fulmen_operator.manifests.pod_template import CONTAINER_SECURITY, LAST_WORDS
 from fulmen_operator.model import Manifest, Observed
@@ -47,7 +47,7 @@ def env_of(revision: Revision, pod: Pod, own: list[Manifest]) -> list[Manifest]:
     return [*own, *_code_env(revision.mounts), *([of_state] if on_disk else []), *users]
 
 
-def _code_env(mounts: contract.Mounts) -> list[Manifest]:
+def _code_env(mounts: Mounts) -> list[Manifest]:
     """Environment variables with the place of code in a store."""
     told = {
         contract.CODE_URI_ENV: mounts.code_uri,

@@ -6,7 +6,7 @@ Policies only ever allow more: whoever needs another connection adds a policy of
 from typing import Any
 
 from fulmen.kube import contract, names
-from fulmen.kube.contract import Revision
+from fulmen.kube.contract.revisions import Revision
 from fulmen_operator.manifests.common import metadata, selector
 from fulmen_operator.model import Manifest, Observed
 from fulmen_operator.settings import NetworkPolicies

@@ -8,7 +8,7 @@ Fulmen's guarantees rest on (names, commands, mounts, probes, how a pod ends).
 from typing import Any, Final
 
 from fulmen.kube import contract
-from fulmen.topology.resource.pods import Pod
+from fulmen.topology.resource.spec.pods import Pod
 from fulmen_operator.manifests.merge import merged
 from fulmen_operator.model import Manifest
 

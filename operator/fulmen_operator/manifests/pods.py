@@ -4,9 +4,9 @@ What the user may change of them, `pod_template` says.
 """
 
 from fulmen.kube import contract, names
-from fulmen.kube.contract import Revision
-from fulmen.topology.resource.pods import LEAST_MEBIBYTES, Pod
+from fulmen.kube.contract.revisions import Revision
 from fulmen.topology.resource.spec import TopologySpec
+from fulmen.topology.resource.spec.pods import LEAST_MEBIBYTES, Pod
 from fulmen_operator.manifests import volumes
 from fulmen_operator.manifests.common import lasting, metadata, selector
 from fulmen_operator.manifests.containers import container_of, env_of, own_env, state_server

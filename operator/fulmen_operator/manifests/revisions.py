@@ -2,7 +2,8 @@
 
 from typing import Any
 
-from fulmen.kube import contract, names
+from fulmen.kube import names
+from fulmen.kube.contract.revisions import Images, Revision
 from fulmen.topology.reading.documents import to_document
 from fulmen.topology.resource.changes import input_hash
 from fulmen_operator.acceptance.judge import Accepted, code_digest
@@ -15,9 +16,9 @@ from fulmen_operator.settings import Settings
 def new_revision(
     seen: Observed,
     accepted: Accepted,
-    before: contract.Revision | None,
+    before: Revision | None,
     settings: Settings,
-) -> contract.Revision:
+) -> Revision:
     """The revision for a spec that was just accepted.
 
     What pods are made of is taken from the revision before, if the change does not replace the
@@ -29,11 +30,11 @@ def new_revision(
         kept = {field: getattr(before, field) for field in fields}
     else:
         spec = accepted.topology.spec
-        kept["images"] = contract.Images(
+        kept["images"] = Images(
             driver=spec.driver.image or settings.image, worker=spec.worker.image or settings.image
         )
         kept["mounts"] = accepted.mounts
-    return contract.Revision(
+    return Revision(
         generation=seen.generation,
         topology=to_document(accepted.topology),
         worker_pod={} if before is None else before.worker_pod,
@@ -43,7 +44,7 @@ def new_revision(
     )
 
 
-def on_trial(candidate: contract.Revision, before: contract.Revision) -> contract.Revision:
+def on_trial(candidate: Revision, before: Revision) -> Revision:
     """A revision that takes the place of another, with the last one that is known to work."""
     previous = before.previous or (before if before.worked else None)
     if previous is not None:
@@ -52,7 +53,7 @@ def on_trial(candidate: contract.Revision, before: contract.Revision) -> contrac
     return candidate.model_copy(update={"previous": previous})
 
 
-def was_given_up(revision: contract.Revision, accepted: Accepted, generation: int) -> bool:
+def was_given_up(revision: Revision, accepted: Accepted, generation: int) -> bool:
     """Whether a spec is the version that was tried and given up.
 
     Another version of the operator may compute another hash of the same spec.
@@ -65,8 +66,8 @@ def was_given_up(revision: contract.Revision, accepted: Accepted, generation: in
 
 
 def for_attempt(
-    seen: Observed, revision: contract.Revision, attempt: int, settings: Settings
-) -> tuple[contract.Revision, Manifest]:
+    seen: Observed, revision: Revision, attempt: int, settings: Settings
+) -> tuple[Revision, Manifest]:
     """The revision as a new driver finds it, and the driver's pod."""
     policy = settings.image_pull_policy
     claim = revision.mounts.claim
@@ -76,7 +77,7 @@ def for_attempt(
     return revision, driver_pod(seen, revision, attempt, policy)
 
 
-def hash_in(revision: contract.Revision) -> str:
+def hash_in(revision: Revision) -> str:
     """The digest of what was accepted, as this version of the operator makes it.
 
     The revision's own is that of the operator that wrote it, which may have had other fields

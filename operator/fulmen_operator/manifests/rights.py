@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from fulmen.kube import contract, names
-from fulmen.kube.contract import Revision
+from fulmen.kube.contract.revisions import Revision
 from fulmen_operator.manifests.common import metadata
 from fulmen_operator.manifests.pods import service_account
 from fulmen_operator.model import Manifest, Observed, phase_of

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from fulmen.kube import contract, names
+from fulmen.kube.contract.revisions import Candidate, Revision
 from fulmen_operator.acceptance.judge import Accepted
 from fulmen_operator.manifests.common import CODE, lasting, metadata
 from fulmen_operator.model import (
@@ -22,7 +23,7 @@ SINCE_ANNOTATION: Final = "fulmen.dev/since"
 """On the ConfigMap with a candidate: the time when its preflight was first to be made."""
 
 
-def revision_map(seen: Observed, revision: contract.Revision) -> Manifest:
+def revision_map(seen: Observed, revision: Revision) -> Manifest:
     """The accepted revision, for the driver and for the operator itself."""
     return {
         "apiVersion": "v1",
@@ -57,11 +58,9 @@ def code_maps(seen: Observed, accepted: Accepted) -> list[Manifest]:
     ]
 
 
-def candidate_map(
-    seen: Observed, revision: contract.Revision, tasks: Mapping[str, int]
-) -> Manifest:
+def candidate_map(seen: Observed, revision: Revision, tasks: Mapping[str, int]) -> Manifest:
     """The candidate for a preflight to validate."""
-    candidate = contract.Candidate(topology=revision.topology, tasks=dict(tasks))
+    candidate = Candidate(topology=revision.topology, tasks=dict(tasks))
     return {
         "apiVersion": "v1",
         "kind": "ConfigMap",
@@ -77,7 +76,7 @@ def candidate_map(
     }
 
 
-def tried_since(seen: Observed, revision: contract.Revision) -> str:
+def tried_since(seen: Observed, revision: Revision) -> str:
     """The time when a candidate's preflight was first to be made, whatever became of its pod."""
     found = seen.children.get(("ConfigMap", names.candidate(seen.name)))
     if found is None or annotation(found, INPUT_ANNOTATION) != revision.trial:
@@ -99,7 +98,7 @@ def auth_secret(seen: Observed, attempt: int) -> Manifest:
     }
 
 
-def checkpoint_claim(seen: Observed, revision: contract.Revision, settings: Settings) -> Manifest:
+def checkpoint_claim(seen: Observed, revision: Revision, settings: Settings) -> Manifest:
     """The claim for a topology that names none. It is kept when the topology goes, if wanted.
 
     The spec of an existing claim is left as it is: hardly anything of it can be changed.

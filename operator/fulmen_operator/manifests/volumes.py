@@ -3,7 +3,7 @@
 from typing import Final
 
 from fulmen.kube import contract, names
-from fulmen.kube.contract import Revision
+from fulmen.kube.contract.revisions import Revision
 from fulmen_operator.model import Manifest, Object
 
 SECRET_MODE: Final = 0o440

@@ -11,6 +11,7 @@ from typing import Final
 from pydantic import ValidationError
 
 from fulmen.kube import contract, names
+from fulmen.kube.contract.revisions import Revision
 from fulmen.kube.load import Load
 from fulmen.topology.resource.status import SavepointStatus, TopologyStatus
 from fulmen_operator.manifests.common import marked, owner
@@ -92,13 +93,13 @@ def decide(seen: Observed, settings: Settings) -> Decision:
     return _with_revision(seen, before, verdict, verdict.revision, settings)
 
 
-def revision_of(revision: Object | None) -> contract.Revision | None:
+def revision_of(revision: Object | None) -> Revision | None:
     """The accepted revision, if it can still be read; if not, the spec is accepted anew."""
     if revision is None:
         return None
     text = (revision.get("data") or {}).get(contract.REVISION_KEY, "")
     try:
-        found = contract.Revision.from_json(text)
+        found = Revision.from_json(text)
         found.resolved  # noqa: B018 (a topology that can't be read is found here)
     except ValidationError:
         return None
@@ -109,7 +110,7 @@ def _with_revision(
     seen: Observed,
     before: TopologyStatus,
     verdict: Verdict,
-    revision: contract.Revision,
+    revision: Revision,
     settings: Settings,
 ) -> Decision:
     spec = revision.resolved.spec
@@ -188,7 +189,7 @@ def _has_unwatched(seen: Observed) -> bool:
     return any(kind == CLAIM and name != own for kind, name in seen.children)
 
 
-def _probe(seen: Observed, revision: contract.Revision, step: Step, desired: int) -> Trial | None:
+def _probe(seen: Observed, revision: Revision, step: Step, desired: int) -> Trial | None:
     """The trial that asks the API server whether it would take a missing worker."""
     driver = seen.driver(step.attempt)
     if driver is None or phase_of(driver) != "Running":
@@ -205,7 +206,7 @@ def _probe(seen: Observed, revision: contract.Revision, step: Step, desired: int
 
 
 def _objects(
-    seen: Observed, revision: contract.Revision, verdict: Verdict, settings: Settings
+    seen: Observed, revision: Revision, verdict: Verdict, settings: Settings
 ) -> list[Action]:
     """Actions that create or correct the objects that the driver needs; not the others."""
     wanted = rights(seen, revision)
@@ -275,7 +276,7 @@ def _is_needed(seen: Observed, action: Action) -> bool:
     return found is None or annotation(found, APPLIED_ANNOTATION) != mark
 
 
-def _revision(seen: Observed, revision: contract.Revision) -> list[Action]:
+def _revision(seen: Observed, revision: Revision) -> list[Action]:
     manifest = marked(revision_map(seen, revision))
     same = seen.revision is not None and is_as_wanted(seen.revision, manifest)
     return [] if same else [Apply(manifest)]

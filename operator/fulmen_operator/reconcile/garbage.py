@@ -1,7 +1,7 @@
 """Finds objects that are no longer needed. Pure."""
 
 from fulmen.kube import contract, names
-from fulmen.kube.contract import Revision
+from fulmen.kube.contract.revisions import Revision
 from fulmen_operator.manifests.network import network_policies, policy_names, services
 from fulmen_operator.model import (
     CODE_ANNOTATION,

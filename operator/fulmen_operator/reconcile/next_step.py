@@ -10,6 +10,8 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from fulmen.kube import contract, names
+from fulmen.kube.contract.reports import DriverPhase, Report
+from fulmen.kube.contract.revisions import Directive, Revision
 from fulmen.topology.resource.status import State, TopologyStatus
 from fulmen_operator.model import (
     GENERATION_ANNOTATION,
@@ -89,7 +91,7 @@ class Situation:
     """
 
     seen: Observed
-    revision: contract.Revision
+    revision: Revision
     wanted: str
     status: TopologyStatus
     start_timeout: int
@@ -111,10 +113,10 @@ class Situation:
         return {c.type: c.reason for c in self.status.conditions}.get("Ready", "")
 
     @property
-    def directive(self) -> contract.Directive:
+    def directive(self) -> Directive:
         """The instruction for a driver, unless it must go."""
         inactive = self.wanted == "Inactive"
-        return contract.Directive.INACTIVE if inactive else contract.Directive.RUN
+        return Directive.INACTIVE if inactive else Directive.RUN
 
 
 def next_step(now: Situation) -> Step:
@@ -174,7 +176,7 @@ def _suspend(now: Situation, alive: Object | None) -> Step:
         step = _stay(now, "Draining", Reason.SUSPENDING, "drained; the pods are removed")
     else:
         step = _stay(now, "Suspended", "Suspended", "suspended: no pods, state is kept")
-    return replace(step, directive=contract.Directive.DRAIN, does=Clear())
+    return replace(step, directive=Directive.DRAIN, does=Clear())
 
 
 def _wait_for_room(now: Situation, alive: Object | None) -> Step:
@@ -310,7 +312,7 @@ def _drain(now: Situation, driver: Object, reason: AnyReason, message: str) -> S
     # what has committed nothing has begun no trees, and what waits to start does not listen
     is_idle = step.report is None or (reason == Reason.REPLACING and not has_committed(driver))
     is_over = left <= 0 or waiting_for(driver, now.seen.now) is not None or is_idle
-    step = replace(step, directive=contract.Directive.DRAIN, again_in=max(left, 1))
+    step = replace(step, directive=Directive.DRAIN, again_in=max(left, 1))
     return replace(step, does=StopDriver()) if is_over and not is_terminating(driver) else step
 
 
@@ -355,23 +357,23 @@ def _after_failures(now: Situation, message: str) -> str:
     return f"{message}; the last driver ended: {last.message}" if last.failures else message
 
 
-def _hosts_anything(report: contract.Report | None) -> bool:
+def _hosts_anything(report: Report | None) -> bool:
     """Whether a driver has workers. The driver, which hosts pinned spouts, does not count."""
     return report is not None and any(hosted.worker >= 0 for hosted in report.workers)
 
 
-def _state_of(driver: Object, report: contract.Report | None) -> tuple[State, str]:
+def _state_of(driver: Object, report: Report | None) -> tuple[State, str]:
     if phase_of(driver) == "Pending":
         return "Pending", f"{name_of(driver)} is about to be started"
     if report is None:
         return "Starting", f"{name_of(driver)} starts"
-    states: dict[contract.DriverPhase, State] = {
-        contract.DriverPhase.STARTING: "Starting",
-        contract.DriverPhase.ACTIVE: "Active",
-        contract.DriverPhase.INACTIVE: "Inactive",
-        contract.DriverPhase.DRAINING: "Draining",
-        contract.DriverPhase.REBALANCING: "Rebalancing",
-        contract.DriverPhase.FINISHED: "Draining",
+    states: dict[DriverPhase, State] = {
+        DriverPhase.STARTING: "Starting",
+        DriverPhase.ACTIVE: "Active",
+        DriverPhase.INACTIVE: "Inactive",
+        DriverPhase.DRAINING: "Draining",
+        DriverPhase.REBALANCING: "Rebalancing",
+        DriverPhase.FINISHED: "Draining",
     }
     state = states[report.phase]
     return state, report.message or WORDS[state]

@@ -12,6 +12,8 @@ from typing import Final
 from pydantic import ValidationError
 
 from fulmen.kube import contract
+from fulmen.kube.contract.endings import Ended, ExitCode, Mistake
+from fulmen.kube.contract.reports import Report
 from fulmen_operator.model import (
     UID_ANNOTATION,
     Object,
@@ -85,7 +87,7 @@ class Ending:
     reason: AnyReason
     message: str
     at: datetime | None = None
-    errors: tuple[contract.Mistake, ...] = ()
+    errors: tuple[Mistake, ...] = ()
     where: str = ""
 
     @property
@@ -103,7 +105,7 @@ def ending_of(pod: Object, container: str, now: datetime) -> Ending | None:
     finished = terminated.get("finishedAt")
     at = _by_our_clock(pod, time_of(finished), now) if finished else None
     trouble = _disruption(pod)
-    if trouble and terminated["exitCode"] != contract.ExitCode.FINISHED:
+    if trouble and terminated["exitCode"] != ExitCode.FINISHED:
         return Ending(Next.AT_ONCE, trouble[0], trouble[1], at)
     return _of_exit(pod, terminated, at)
 
@@ -114,20 +116,20 @@ def _of_exit(pod: Object, terminated: Object, at: datetime | None) -> Ending:
     errors = said.errors if said else ()
     reason: AnyReason = said.reason if said else "Error"
     match code:
-        case contract.ExitCode.FINISHED:
+        case ExitCode.FINISHED:
             return Ending(Next.AT_ONCE, said.reason if said else "Finished", message, at)
-        case contract.ExitCode.TERMINATED if not is_terminating(pod):
+        case ExitCode.TERMINATED if not is_terminating(pod):
             text = (
                 f"{name_of(pod)} was ended by its node, as its startup or liveness probe got no"
                 " answer for as long as startTimeoutSeconds allows"
             )
             return Ending(Next.LATER, Reason.PROBE_FAILED, text, at)
-        case contract.ExitCode.TERMINATED:
+        case ExitCode.TERMINATED:
             return Ending(Next.AT_ONCE, said.reason if said else "Terminated", message, at)
-        case contract.ExitCode.MISTAKE:
+        case ExitCode.MISTAKE:
             reason = said.reason if said else Reason.INVALID_SPEC
             return Ending(Next.NEVER, reason, message, at, errors)
-        case contract.ExitCode.CHECKPOINT if reason in ("CheckpointLost", "CheckpointMismatch"):
+        case ExitCode.CHECKPOINT if reason in ("CheckpointLost", "CheckpointMismatch"):
             return Ending(Next.NEVER, reason, message, at, errors)
         case _ if terminated.get("reason") == "OOMKilled":
             text = f"{name_of(pod)} ran out of memory. If it repeats, raise its memory limit."
@@ -242,10 +244,10 @@ def _container_state(pod: Object, container: str) -> Object:
     return {}
 
 
-def _said(terminated: Object) -> contract.Ended | None:
+def _said(terminated: Object) -> Ended | None:
     """The termination message, if the container left one."""
     try:
-        return contract.Ended.from_json(terminated.get("message") or "")
+        return Ended.from_json(terminated.get("message") or "")
     except ValidationError:
         return None
 
@@ -384,11 +386,11 @@ def _containers(pod: Object) -> list[Object]:
     return [*_all(pod, "initContainerStatuses"), *_all(pod, CONTAINERS)]
 
 
-def report_of(driver: Object | None) -> contract.Report | None:
+def report_of(driver: Object | None) -> Report | None:
     """A driver's report; None if there is none yet, or no driver."""
     text = annotation(driver, contract.REPORT_ANNOTATION) if driver is not None else ""
     try:
-        return contract.Report.from_json(text) if text else None
+        return Report.from_json(text) if text else None
     except ValidationError:
         return None
 

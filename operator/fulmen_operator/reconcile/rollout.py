@@ -9,7 +9,8 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from fulmen.kube import contract, names
-from fulmen.kube.contract import Revision
+from fulmen.kube.contract.endings import Mistake
+from fulmen.kube.contract.revisions import Revision, RolledBack
 from fulmen_operator.acceptance.judge import Accepted, Refused, judge
 from fulmen_operator.manifests.permission import permitted
 from fulmen_operator.manifests.pods import preflight_pod
@@ -111,7 +112,7 @@ def consider(
     return change.tried(tasks, attempt)
 
 
-def _told(given_up: contract.RolledBack) -> str:
+def _told(given_up: RolledBack) -> str:
     return (
         f"generation {given_up.generation} was tried, and the version before it came back: "
         f"{given_up.message}. Mend it and apply again; to try the same once more, "
@@ -262,6 +263,6 @@ def _for_trial(seen: Observed, pod: Manifest) -> Manifest:
     return {**pod, "metadata": meta, "spec": spec}
 
 
-def _mistake(mistake: contract.Mistake) -> str:
+def _mistake(mistake: Mistake) -> str:
     place = f"{mistake.path}: " if mistake.path else ""
     return f"{place}{mistake.reason}. {mistake.cure}".strip()

@@ -5,6 +5,8 @@ from datetime import UTC, datetime
 from typing import Any, Final
 
 from fulmen.kube import contract
+from fulmen.kube.contract.reports import Hosted, Report
+from fulmen.kube.contract.revisions import Revision
 from fulmen.kube.placing import planned
 from fulmen.topology.reading.field_problems import repair
 from fulmen.topology.resource.spec import ACKER, Topology
@@ -53,9 +55,7 @@ def read_status(raw: Mapping[str, Any] | None) -> TopologyStatus:
     return status or TopologyStatus()
 
 
-def recovered(
-    before: TopologyStatus, seen: Observed, held: contract.Revision | None
-) -> TopologyStatus:
+def recovered(before: TopologyStatus, seen: Observed, held: Revision | None) -> TopologyStatus:
     """The last written status, with corrections where there is proof of more.
 
     A status may be lost: by restoring a topology from a backup, or by a write to its status. The
@@ -201,9 +201,7 @@ def _selector(name: str) -> str:
     return ",".join(f"{key}={value}" for key, value in wanted.items())
 
 
-def _as_reported(
-    topology: Topology, before: TopologyStatus, report: contract.Report | None
-) -> Topology:
+def _as_reported(topology: Topology, before: TopologyStatus, report: Report | None) -> Topology:
     """The topology with the numbers of tasks that its components have.
 
     A driver that starts or is gone reports none: then those that the status had stay. The spec may
@@ -224,9 +222,7 @@ def _components(topology: Topology) -> dict[str, Any]:
     return {"components": tuple(rows), "tasks": sum(row.tasks for row in rows)}
 
 
-def _rows(
-    topology: Topology, report: contract.Report | None, generation: int
-) -> tuple[Placement, ...]:
+def _rows(topology: Topology, report: Report | None, generation: int) -> tuple[Placement, ...]:
     """The wanted and the actual work of each worker.
 
     The driver plans, as it knows which spouts are pinned; the operator plans only until the driver
@@ -237,7 +233,7 @@ def _rows(
     is_new = report is not None and report.generation >= generation
     plan = said if said and is_new else planned(topology, _pinned(topology, observed))
     wanted = {hosted.worker: hosted for hosted in plan}
-    nobody = contract.Hosted(worker=0)
+    nobody = Hosted(worker=0)
     return tuple(
         Placement(
             worker=number,
@@ -250,9 +246,9 @@ def _rows(
     )
 
 
-def _pinned(topology: Topology, observed: Mapping[int, contract.Hosted]) -> frozenset[str]:
+def _pinned(topology: Topology, observed: Mapping[int, Hosted]) -> frozenset[str]:
     """The spouts that the driver hosts."""
-    on_driver = observed.get(-1, contract.Hosted(worker=-1)).executors
+    on_driver = observed.get(-1, Hosted(worker=-1)).executors
     known = frozenset(spout.name for spout in topology.spec.spouts)
     return frozenset(name.rpartition("[")[0] for name in on_driver) & known
 

@@ -7,7 +7,8 @@ A step is one of `Start`, `StartEmpty`, `QueueDriver`, `StopDriver`, `Clear`, `S
 from dataclasses import dataclass, replace
 from typing import Final
 
-from fulmen.kube import contract
+from fulmen.kube.contract.reports import Report
+from fulmen.kube.contract.revisions import Directive
 from fulmen.topology.resource.status import State
 from fulmen_operator.reasons import AnyReason, Reason, Trouble
 from fulmen_operator.reconcile.pod_states import Ending
@@ -108,12 +109,12 @@ class Step:
     state: State
     reason: AnyReason
     message: str
-    directive: contract.Directive
+    directive: Directive
     attempt: int
     does: Does = Stay()
     hopeless: Trouble | None = None
     failures: int = 0
-    report: contract.Report | None = None
+    report: Report | None = None
     again_in: float | None = None
 
     @property

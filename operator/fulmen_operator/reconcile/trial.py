@@ -7,6 +7,7 @@ revision before it.
 from typing import Final
 
 from fulmen.kube import contract
+from fulmen.kube.contract.revisions import Revision, RolledBack
 from fulmen.topology.resource.status import TopologyStatus
 from fulmen_operator.model import (
     INPUT_ANNOTATION,
@@ -31,7 +32,7 @@ from fulmen_operator.reconcile.pod_states import (
 OF_THE_STORE: Final = "CheckpointUnreachable"
 
 
-def tried(held: contract.Revision, seen: Observed, before: TopologyStatus) -> contract.Revision:
+def tried(held: Revision, seen: Observed, before: TopologyStatus) -> Revision:
     """The revision that holds now: the present one, or the one before if that is given up.
 
     Args:
@@ -51,7 +52,7 @@ def tried(held: contract.Revision, seen: Observed, before: TopologyStatus) -> co
     reason = _why_given_up(held, seen, before, driver)
     if not reason:
         return held
-    rolled_back = contract.RolledBack(
+    rolled_back = RolledBack(
         generation=held.generation,
         input_hash=held.input_hash,
         code=held.mounts.code,
@@ -62,7 +63,7 @@ def tried(held: contract.Revision, seen: Observed, before: TopologyStatus) -> co
     )
 
 
-def begun(revision: contract.Revision, seen: Observed, last_batch: int) -> contract.Revision:
+def begun(revision: Revision, seen: Observed, last_batch: int) -> Revision:
     """The revision when a driver is started with it: its time begins with the first."""
     revision = revision.model_copy(update={"last_batch": last_batch})
     if revision.previous is None or revision.tried_since:
@@ -70,7 +71,7 @@ def begun(revision: contract.Revision, seen: Observed, last_batch: int) -> contr
     return revision.model_copy(update={"tried_since": text_of(seen.now)})
 
 
-def seconds_left(revision: contract.Revision, seen: Observed) -> float | None:
+def seconds_left(revision: Revision, seen: Observed) -> float | None:
     """Seconds until the next look at a version on trial; None: there is none."""
     if revision.previous is None or not revision.tried_since:
         return None
@@ -81,7 +82,7 @@ def seconds_left(revision: contract.Revision, seen: Observed) -> float | None:
 
 
 def _why_given_up(
-    held: contract.Revision, seen: Observed, before: TopologyStatus, driver: Object | None
+    held: Revision, seen: Observed, before: TopologyStatus, driver: Object | None
 ) -> str:
     """Why a version that has committed nothing is given up; empty if it goes on."""
     ending = ending_of(driver, contract.DRIVER_CONTAINER, seen.now) if driver else None
@@ -100,7 +101,7 @@ def _why_given_up(
     return f"it made no commit within startTimeoutSeconds ({limit} s){words and ': '}{words}"
 
 
-def _is_outage(held: contract.Revision, ending: Ending) -> bool:
+def _is_outage(held: Revision, ending: Ending) -> bool:
     """Whether a store is away that the version before needs as well."""
     if ending.reason != OF_THE_STORE or held.previous is None:
         return False

@@ -4,7 +4,6 @@ Spouts, bolts, tuples, collectors, groupings and the context, without anything b
 only `errors`; used by authors through `fulmen`, by `topology`, and by the engine, which calls it.
 """
 
-from fulmen.api.arrow import ArrowBolt, ArrowOutputCollector, ArrowSpout, ArrowSpoutCollector
 from fulmen.api.collector import BasicOutputCollector, OutputCollector, SpoutOutputCollector
 from fulmen.api.components import (
     BasicBolt,
@@ -14,15 +13,21 @@ from fulmen.api.components import (
     ReportedFailedException,
     Spout,
 )
+from fulmen.api.components.arrow import (
+    ArrowBolt,
+    ArrowOutputCollector,
+    ArrowSpout,
+    ArrowSpoutCollector,
+)
+from fulmen.api.components.kept import Kept
+from fulmen.api.components.many import ManyBolt, ManyCollector, Tuples
+from fulmen.api.components.sinks import ERRORS_STREAM, Mark, Rows, ServiceUnavailable, Sink
 from fulmen.api.context import TopologyContext
 from fulmen.api.custom_grouping import CustomStreamGrouping
 from fulmen.api.declarer import OutputFieldsDeclarer, Stream, output_streams
 from fulmen.api.json_null import JSON_NULL
-from fulmen.api.kept import Kept
-from fulmen.api.many import ManyBolt, ManyCollector, Tuples
 from fulmen.api.marks import StoreMismatch
 from fulmen.api.signals import Counter, Gauge, Histogram
-from fulmen.api.sinks import ERRORS_STREAM, Mark, Rows, ServiceUnavailable, Sink
 from fulmen.api.transactional_spouts import (
     OpaquePartitionedTransactionalSpout,
     PartitionCoordinator,

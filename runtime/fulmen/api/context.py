@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 from fulmen.api.declarer import ANY_STREAM, Stream
 from fulmen.api.marks import CommitPhase
 from fulmen.api.signals import BUCKETS, Counter, Gauge, Histogram, Lag, Signals, family_of
-from fulmen.api.timers import Timers
+from fulmen.api.times.timers import Timers
 
 T = TypeVar("T")
 LONGEST_REASON = 500

@@ -162,7 +162,7 @@ def output_streams(component: Any, options: Any = None) -> dict[str, Stream]:
 def _only_declares(cls: type) -> bool:
     """Whether a class has `declare_output_fields` from its base, which reads `outputs` alone."""
     method = getattr(cls, "declare_output_fields", None)
-    return getattr(method, "__module__", "") == "fulmen.api.components"
+    return getattr(method, "__module__", "") == "fulmen.api.components.component"
 
 
 def declare(outputs: Any, declarer: OutputFieldsDeclarer) -> None:

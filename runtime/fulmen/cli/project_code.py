@@ -18,7 +18,7 @@ from fulmen.own_files import PrivateFolder
 from fulmen.topology.code.packages import FOLDER, fits_here
 from fulmen.topology.code.packing import led_out, left_behind, pack, project_files
 from fulmen.topology.reading.partial_document import rest_of
-from fulmen.topology.resource.pods import Code
+from fulmen.topology.resource.spec.pods import Code
 
 _SHOWN_LINKS = 5
 

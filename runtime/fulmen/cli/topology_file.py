@@ -19,7 +19,7 @@ from fulmen.topology.problems import Problem
 from fulmen.topology.reading.assignments import set_values
 from fulmen.topology.reading.documents import read_document
 from fulmen.topology.reading.partial_document import rest_of
-from fulmen.topology.resource.pods import Code
+from fulmen.topology.resource.spec.pods import Code
 from fulmen.topology.validation.check import Checked, check
 
 code_folder_type = click.Path(path_type=Path, exists=True, file_okay=False)

@@ -9,11 +9,11 @@ from zoneinfo import ZoneInfo
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 from pydantic.alias_generators import to_camel
 
-from fulmen.api.event_time import DURATION
-from fulmen.api.sinks import Guarantee
+from fulmen.api.components.sinks import Guarantee
+from fulmen.api.times.event_time import DURATION
 
 Duration = Annotated[str, Field(pattern=DURATION, max_length=20)]
-"""A length of time such as 10s: see `fulmen.api.event_time.milliseconds`."""
+"""A length of time such as 10s: see `fulmen.api.times.event_time.milliseconds`."""
 
 
 def _zone(value: str) -> str:

@@ -8,14 +8,8 @@ import sys
 
 from fulmen.kube.container import logs
 from fulmen.kube.container.ending import write_ended
-from fulmen.kube.contract import (
-    DRIVER,
-    DRIVER_COMMAND,
-    EXECUTOR_COMMAND,
-    PREFLIGHT_COMMAND,
-    WORKER,
-    Ended,
-)
+from fulmen.kube.contract import DRIVER, DRIVER_COMMAND, EXECUTOR_COMMAND, PREFLIGHT_COMMAND, WORKER
+from fulmen.kube.contract.endings import Ended
 from fulmen.kube.driver.pod import drive
 from fulmen.kube.preflight import preflight
 from fulmen.topology.reading.yaml_limits import allow_deep_objects

@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Mapping
 
-from fulmen.kube.contract import Hosted, executor_name
+from fulmen.kube.contract.reports import Hosted, executor_name
 from fulmen.plan import Plan, make_plan
 from fulmen.plan.model import DRIVER
 from fulmen.topology.resource.spec import Topology

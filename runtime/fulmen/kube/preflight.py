@@ -26,15 +26,9 @@ from fulmen.engine.tasks.transactional.batch_bolt_task import BatchBoltTask
 from fulmen.errors import CheckpointError, FulmenError, ValidationFailed
 from fulmen.kube.container.ending import of_error
 from fulmen.kube.container.preparation import checked, code_folder
-from fulmen.kube.contract import (
-    CANDIDATE_FILE,
-    CODE_FOLDER,
-    DRIVER,
-    UNPACKED_FOLDER,
-    Candidate,
-    Ended,
-    ExitCode,
-)
+from fulmen.kube.contract import CANDIDATE_FILE, CODE_FOLDER, DRIVER, UNPACKED_FOLDER
+from fulmen.kube.contract.endings import Ended, ExitCode
+from fulmen.kube.contract.revisions import Candidate
 from fulmen.plan import make_plan
 from fulmen.topology.code.loading import CodeFolder
 from fulmen.topology.problems import Problem

@@ -4,7 +4,7 @@ Each text names the table or map and where it is, and never contains a password.
 """
 
 from fulmen.api.components import ReportedFailedException
-from fulmen.api.sinks import ServiceUnavailable
+from fulmen.api.components.sinks import ServiceUnavailable
 from fulmen.errors import FulmenError
 
 

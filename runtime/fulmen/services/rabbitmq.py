@@ -6,7 +6,7 @@ import logging
 from typing import Any
 from urllib.parse import urlsplit
 
-from fulmen.api.sinks import ServiceUnavailable
+from fulmen.api.components.sinks import ServiceUnavailable
 from fulmen.secrets import is_clear
 from fulmen.services.service import ErrorKind, Service, no_client
 

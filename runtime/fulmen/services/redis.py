@@ -6,7 +6,7 @@ import re
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
-from fulmen.api.sinks import ServiceUnavailable
+from fulmen.api.components.sinks import ServiceUnavailable
 from fulmen.secrets import is_clear
 from fulmen.services.pools import shared
 from fulmen.services.service import ErrorKind, Service, no_client

@@ -9,7 +9,7 @@ from enum import Enum
 from typing import Any, ClassVar
 from urllib.parse import unquote
 
-from fulmen.api.sinks import ServiceUnavailable
+from fulmen.api.components.sinks import ServiceUnavailable
 from fulmen.errors import install
 from fulmen.secrets import without
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Generic, NoReturn, TypeVar, TypeVarTuple, overload
 
-from fulmen.api.sinks import ERRORS_STREAM
+from fulmen.api.components.sinks import ERRORS_STREAM
 from fulmen.errors import ValidationFailed
 from fulmen.streams import running
 from fulmen.streams.calls import co_groups, components, steps

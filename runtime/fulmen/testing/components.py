@@ -22,7 +22,7 @@ from fulmen.api import (
     Tuple,
 )
 from fulmen.api.declarer import declare
-from fulmen.api.event_time import milliseconds
+from fulmen.api.times.event_time import milliseconds
 from fulmen.interruptions import Interruption
 from fulmen.transactional import MemoryTransactionalSpout
 

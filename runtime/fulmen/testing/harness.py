@@ -23,7 +23,7 @@ from fulmen.api import (
     output_streams,
 )
 from fulmen.api.components import overrides
-from fulmen.api.returned import refuse_result
+from fulmen.api.components.returned import refuse_result
 from fulmen.api.signals import Lag
 from fulmen.api.tuples import (
     DRAIN_STREAM,
@@ -34,8 +34,9 @@ from fulmen.api.tuples import (
     TIMER_STREAM,
     Held,
 )
-from fulmen.engine.emitting.arrow_collectors import ArrowCollector
-from fulmen.engine.emitting.collectors import BasicCollector, BoltCollector, not_a_list
+from fulmen.engine.emitting.collectors.arrow_collectors import ArrowCollector
+from fulmen.engine.emitting.collectors.bolt_collectors import BasicCollector, BoltCollector
+from fulmen.engine.emitting.collectors.emitter import not_a_list
 from fulmen.engine.emitting.routes import Routes
 from fulmen.engine.state.entries.keyed_state import KeyedState
 from fulmen.engine.tasks.author.event_loop import completed

@@ -6,7 +6,7 @@ import math
 from typing import Protocol
 
 from fulmen.api.context import TopologyContext
-from fulmen.api.event_time import milliseconds
+from fulmen.api.times.event_time import milliseconds
 
 
 class TakesLate(Protocol):

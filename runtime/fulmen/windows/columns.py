@@ -12,9 +12,9 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from fulmen.api.arrow_times import ColumnTimes, Mask, Numbers, column_times
 from fulmen.api.components import FailedException
-from fulmen.api.event_time import TimeReader
+from fulmen.api.times.arrow_times import ColumnTimes, Mask, Numbers, column_times
+from fulmen.api.times.event_time import TimeReader
 from fulmen.windows.inputs import LastMoments, are_plain, spans_of, time_or_none
 from fulmen.windows.spans import Span, Spans
 

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from typing_extensions import override
 
-from fulmen.api.chunks import ChunkBolt
 from fulmen.api.collector import BasicOutputCollector
 from fulmen.api.components import Outputs
+from fulmen.api.components.chunks import ChunkBolt
+from fulmen.api.components.many import ManyBolt, ManyCollector, Tuples
 from fulmen.api.context import TopologyContext
 from fulmen.api.declarer import Stream
-from fulmen.api.event_time import milliseconds
-from fulmen.api.many import ManyBolt, ManyCollector, Tuples
+from fulmen.api.times.event_time import milliseconds
 from fulmen.api.tuples import Tuple
 from fulmen.windows.clock import EventClock
 from fulmen.windows.columns import Keys, keys_of, times_in
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
     import pyarrow as pa
 
-    from fulmen.api.arrow_times import Mask
+    from fulmen.api.times.arrow_times import Mask
 
 Id = tuple[Any, ...]
 Row = tuple[int, list[Any]]

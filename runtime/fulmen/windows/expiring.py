@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Any, Literal
 
 from fulmen.api.context import TopologyContext
-from fulmen.api.event_time import TimeReader, milliseconds
+from fulmen.api.times.event_time import TimeReader, milliseconds
 from fulmen.errors import EventTimeError
 
 TTL = "ttl"

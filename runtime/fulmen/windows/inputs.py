@@ -12,7 +12,9 @@ from typing import Any, TypeGuard, cast
 from fulmen.api.components import BasicBolt, FailedException
 from fulmen.api.context import TopologyContext
 from fulmen.api.declarer import Stream
-from fulmen.api.event_time import (
+from fulmen.api.keys import NAN_CURE, NEVER_NAN, NOT_EQUAL_TO_ITSELF, has_nan
+from fulmen.api.signals import Counter, Gauge
+from fulmen.api.times.event_time import (
     BOUNDS,
     MUST_BE,
     NO_TIMES,
@@ -20,8 +22,6 @@ from fulmen.api.event_time import (
     TOO_LATE,
     TimeReader,
 )
-from fulmen.api.keys import NAN_CURE, NEVER_NAN, NOT_EQUAL_TO_ITSELF, has_nan
-from fulmen.api.signals import Counter, Gauge
 from fulmen.api.tuples import Tuple
 from fulmen.errors import PASSED_ON, BeyondDatesError, EventTimeError, FulmenError, repr_of
 from fulmen.expressions.parsing import shown

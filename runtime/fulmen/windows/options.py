@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field, ValidationInfo, model_validator
 
-from fulmen.api.event_time import RETRACTION, TimeReader, milliseconds
+from fulmen.api.times.event_time import RETRACTION, TimeReader, milliseconds
 from fulmen.connectors.options import Duration, Options, Zone
 from fulmen.windows.spans import Calendar, Cumulative, Sliding, Spans, Whole
 from fulmen.windows.wanted_aggregates import is_filtered, wanted

@@ -18,7 +18,7 @@ from operator import itemgetter
 from typing import Any
 
 from fulmen.api.declarer import Stream
-from fulmen.api.event_time import RETRACTION
+from fulmen.api.times.event_time import RETRACTION
 from fulmen.errors import repr_of
 from fulmen.topology.problems import there_are
 from fulmen.windows import aggregate_functions as functions

@@ -13,10 +13,10 @@ from typing_extensions import override
 
 from fulmen.api.collector import BasicOutputCollector
 from fulmen.api.components import Outputs
+from fulmen.api.components.many import ManyBolt, ManyCollector, Tuples
 from fulmen.api.context import TopologyContext
 from fulmen.api.declarer import Stream
-from fulmen.api.event_time import RETRACTION
-from fulmen.api.many import ManyBolt, ManyCollector, Tuples
+from fulmen.api.times.event_time import RETRACTION
 from fulmen.api.tuples import Tuple
 from fulmen.connectors.options import Options
 from fulmen.errors import PASSED_ON

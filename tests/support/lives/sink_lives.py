@@ -3,8 +3,8 @@
 import time
 
 from fulmen import Stream, TopologyContext
+from fulmen.api.components.sinks import Mark, Rows, ServiceUnavailable
 from fulmen.api.marks import Point
-from fulmen.api.sinks import Mark, Rows, ServiceUnavailable
 
 DEADLINE_SECONDS = 60
 

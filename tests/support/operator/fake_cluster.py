@@ -11,7 +11,9 @@ import pickle
 from datetime import UTC, datetime, timedelta
 
 from fulmen.kube import contract
-from fulmen.kube.contract import DriverPhase, Ended, Hosted, Report, Revision
+from fulmen.kube.contract.endings import Ended, ExitCode
+from fulmen.kube.contract.reports import DriverPhase, Hosted, Report
+from fulmen.kube.contract.revisions import Directive, Revision
 from fulmen.kube.placing import planned
 from fulmen_operator.cluster.access import Access
 from fulmen_operator.cluster.api import KINDS, CallFailed, Form
@@ -354,12 +356,12 @@ class FakeCluster:
     def drive(self, pod):
         """It does what its revision says, and reports that."""
         revision = self.revision
-        if revision.directive is contract.Directive.DRAIN:
+        if revision.directive is Directive.DRAIN:
             self.end(pod["metadata"]["name"], 0, Ended(reason="Drained", message="drained"))
             return
         if pod["metadata"]["annotations"]["fulmen.dev/input"] != revision.input_hash:
             return
-        inactive = revision.directive is contract.Directive.INACTIVE
+        inactive = revision.directive is Directive.INACTIVE
         topology = self.running
         hosted = [
             Hosted(worker=h.worker, pod=f"{KEY.name}-exec-{h.worker}", executors=h.executors)
@@ -399,7 +401,7 @@ class FakeCluster:
     def end(self, name, code, ended=None, why="Error", **status):
         """The container of a pod ends."""
         pod = self.pod(name)
-        if code == contract.ExitCode.TERMINATED:  # as a deletion ends it
+        if code == ExitCode.TERMINATED:  # as a deletion ends it
             pod["metadata"]["deletionTimestamp"] = text_of(self.now)
         states = [self._ended(pod["spec"]["containers"][0], code, ended, why)]
         phase = "Failed" if code else "Succeeded"

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from fulmen.api.event_time import TimeReader, milliseconds
+from fulmen.api.times.event_time import TimeReader, milliseconds
 from fulmen.errors import EventTimeError
 
 NOON = 1_714_564_800_000

@@ -8,7 +8,7 @@ import pytest
 from pydantic import TypeAdapter
 
 from fulmen.api import Rows
-from fulmen.api.sinks import ServiceUnavailable
+from fulmen.api.components.sinks import ServiceUnavailable
 from fulmen.connectors.files.contents import content_of
 from fulmen.connectors.files.options import FileSinkOptions
 from fulmen.connectors.formats import MessageFormatOptions, encode_each

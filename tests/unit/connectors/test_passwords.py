@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from psycopg.conninfo import conninfo_to_dict
 
 from fulmen import secrets
-from fulmen.api.sinks import ServiceUnavailable
+from fulmen.api.components.sinks import ServiceUnavailable
 from fulmen.connectors.files.places.buckets import Bucket
 from fulmen.connectors.files.places.local import BadPlace
 from fulmen.services.errors import StoreError

@@ -26,8 +26,8 @@ from fulmen.topology.reading.assignments import set_values
 from fulmen.topology.reading.documents import parse_yaml
 from fulmen.topology.reading.field_problems import parse
 from fulmen.topology.resource.base import spelling
-from fulmen.topology.resource.event_time import EventTime
 from fulmen.topology.resource.spec import Topology, TopologySpec
+from fulmen.topology.resource.spec.event_time import EventTime
 from fulmen.topology.validation.check import check
 from support.docs.pages import (
     ROOT,

@@ -1,6 +1,6 @@
 """The table of reasons in docs/conditions.md is what `fulmen why` says of them."""
 
-from fulmen.topology.resource.autoscale import LIMITED, ScalingReason
+from fulmen.topology.resource.spec.autoscale import LIMITED, ScalingReason
 from support.docs.pages import ROOT
 from support.docs.scripts import script
 

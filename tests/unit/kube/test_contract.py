@@ -6,14 +6,15 @@ import sys
 import pytest
 from pydantic import ValidationError
 
-from fulmen.kube import contract
-from fulmen.kube.contract import Directive, DriverPhase, Ended, Mistake, Report, Revision
+from fulmen.kube.contract.endings import Ended, Mistake
+from fulmen.kube.contract.reports import DriverPhase, Report, executor_name
+from fulmen.kube.contract.revisions import Directive, Revision
 
 REVISION = Revision(generation=3, topology={"kind": "Topology"})
 
 
 def test_executors_are_named_by_their_tasks():
-    assert contract.executor_name("split", 3, 4) == "split[3-4]"
+    assert executor_name("split", 3, 4) == "split[3-4]"
 
 
 @pytest.mark.parametrize(

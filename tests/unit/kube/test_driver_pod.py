@@ -2,7 +2,8 @@
 
 import pytest
 
-from fulmen.kube.contract import ExitCode, Revision
+from fulmen.kube.contract.endings import ExitCode
+from fulmen.kube.contract.revisions import Revision
 from fulmen.kube.driver.api import ApiError
 from fulmen.kube.driver.pod import DriverPod
 from fulmen.kube.driver.pod_settings import Surroundings

@@ -20,7 +20,8 @@ from fulmen.errors import (
     ValidationFailed,
 )
 from fulmen.kube.container.ending import of_error, write_ended
-from fulmen.kube.contract import ENDED_BYTES, Ended, Mistake
+from fulmen.kube.contract import ENDED_BYTES
+from fulmen.kube.contract.endings import Ended, Mistake
 from fulmen.topology.problems import Problem
 
 PROBLEMS = [Problem("spec.workers", "is 0", "Write 1."), Problem("spec.bolts", "is empty")]

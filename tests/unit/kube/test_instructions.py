@@ -2,7 +2,9 @@
 
 import pytest
 
-from fulmen.kube.contract import Directive, DriverPhase, ExitCode, Revision
+from fulmen.kube.contract.endings import ExitCode
+from fulmen.kube.contract.reports import DriverPhase
+from fulmen.kube.contract.revisions import Directive, Revision
 from fulmen.kube.driver.instructions import Instructions
 from support.cli.documents import word_count
 

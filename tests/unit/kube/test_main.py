@@ -3,7 +3,7 @@
 import pytest
 
 from fulmen.kube import __main__ as kube_main
-from fulmen.kube.contract import Ended, ExitCode
+from fulmen.kube.contract.endings import Ended, ExitCode
 
 VALID = Ended(reason="Valid", message="topology 'shop' is valid")
 

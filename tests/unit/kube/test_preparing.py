@@ -24,7 +24,8 @@ from fulmen.errors import (
     ValidationFailed,
 )
 from fulmen.kube.container.preparation import code_folder, known_tasks, prepare, topology_of
-from fulmen.kube.contract import DRIVER, WORKER, Candidate, Revision
+from fulmen.kube.contract import DRIVER, WORKER
+from fulmen.kube.contract.revisions import Candidate, Revision
 from fulmen.kube.preflight import preflight
 from fulmen.topology.reading.field_problems import parse
 from support.docs.pages import ROOT

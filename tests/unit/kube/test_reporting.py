@@ -7,10 +7,8 @@ import pytest
 
 from fulmen import TopologyBuilder
 from fulmen.checkpoint.savepoints.pins import PINS, Pin, pins_section
-from fulmen.kube.contract import (
-    REPORT_ANNOTATION,
-    REPORT_BYTES,
-    WORKER_LABEL,
+from fulmen.kube.contract import REPORT_ANNOTATION, REPORT_BYTES, WORKER_LABEL
+from fulmen.kube.contract.reports import (
     DriverPhase,
     Hosted,
     Report,

@@ -2,7 +2,8 @@
 
 import threading
 
-from fulmen.kube.contract import REVISION_KEY, Revision
+from fulmen.kube.contract import REVISION_KEY
+from fulmen.kube.contract.revisions import Revision
 from fulmen.kube.driver.api import ApiError
 from fulmen.kube.driver.revisions import LONGEST_PAUSE_SECONDS, Revisions
 

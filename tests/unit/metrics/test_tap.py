@@ -14,7 +14,7 @@ from fulmen.metrics import AccessRules, MetricsServer
 from fulmen.metrics import server as server_module
 from fulmen.testing import ListSpout
 from fulmen.topology.builder import TopologyBuilder
-from fulmen.topology.resource.tap import Tap
+from fulmen.topology.resource.spec.tap import Tap
 from support.runs.engine_runs import make_driver
 
 ALLOWED = Tap(allowed=True, mask=("card",))

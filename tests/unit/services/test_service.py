@@ -6,7 +6,7 @@ import pytest
 from psycopg import errors
 from redis import exceptions
 
-from fulmen.api.sinks import ServiceUnavailable
+from fulmen.api.components.sinks import ServiceUnavailable
 from fulmen.services.errors import StoreRefused, StoreUnavailable
 from fulmen.services.redis import Redis
 from fulmen.services.service import ErrorKind

@@ -9,8 +9,8 @@ import pytest
 from fulmen import Stream
 from fulmen.errors import CodeError
 from fulmen.topology.code.loading import CodeFolder, create, create_grouping, load_class, streams_of
-from fulmen.topology.resource.pods import Code
 from fulmen.topology.resource.spec import BoltSpec, Grouping, SpoutSpec
+from fulmen.topology.resource.spec.pods import Code
 from support.parts import components
 
 MODULE = "class Count:\n    class Inner:\n        pass\n"

@@ -3,7 +3,7 @@
 import pytest
 
 from fulmen.kube import contract
-from fulmen.topology.resource.service import OTHER_PORTS
+from fulmen.topology.resource.spec.service import OTHER_PORTS
 from fulmen.topology.validation.check import check
 
 HTTP, CALLS = "fulmen.connectors.http.HttpSpout", "fulmen.connectors.http.CallSpout"

@@ -10,7 +10,7 @@ from hypothesis import event, given, settings
 from hypothesis import strategies as st
 
 from fulmen import TopologyBuilder
-from fulmen.api.sinks import Sink
+from fulmen.api.components.sinks import Sink
 from fulmen.engine.driver.checkpoints.committer import CommitWriter
 from fulmen.engine.worker.in_process import Crash
 from fulmen.testing import PAUSE, CollectBolt, Message, run

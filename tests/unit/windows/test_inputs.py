@@ -3,7 +3,7 @@
 import pytest
 
 from fulmen.api.declarer import Stream
-from fulmen.api.event_time import NO_TIMES, TimeReader
+from fulmen.api.times.event_time import NO_TIMES, TimeReader
 from fulmen.connectors.formats.types import SAMPLES
 from fulmen.errors import EventTimeError
 from fulmen.testing import BoltHarness

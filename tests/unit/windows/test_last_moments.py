@@ -4,7 +4,7 @@ import pyarrow as pa
 import pytest
 
 from fulmen import TopologyBuilder
-from fulmen.api.event_time import TimeReader
+from fulmen.api.times.event_time import TimeReader
 from fulmen.errors import ValidationFailed
 from fulmen.testing import CollectBolt, ListSpout, run
 from fulmen.windows import Aggregate, WindowJoin

@@ -12,8 +12,8 @@ from math import ceil
 from typing import Final
 
 from fulmen.kube.load import Load
-from fulmen.topology.resource.autoscale import LIMITED, Autoscale, ScalingReason
 from fulmen.topology.resource.spec import TopologySpec
+from fulmen.topology.resource.spec.autoscale import LIMITED, Autoscale, ScalingReason
 from fulmen.topology.resource.status import (
     AutoscaleStatus,
     Pressure,

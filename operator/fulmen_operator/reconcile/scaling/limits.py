@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from fulmen.topology.resource.autoscale import ScalingReason
+from fulmen.topology.resource.spec.autoscale import ScalingReason
 from fulmen.topology.resource.status import AutoscaleStatus
 from fulmen_operator.reconcile.scaling.forecast import Limit
 from fulmen_operator.reconcile.scaling.scene import Scene

@@ -3,7 +3,7 @@
 from datetime import datetime, timedelta
 from typing import Final
 
-from fulmen.topology.resource.autoscale import ScalingReason
+from fulmen.topology.resource.spec.autoscale import ScalingReason
 from fulmen.topology.resource.status import (
     AutoscaleStatus,
     Pressure,

@@ -5,8 +5,8 @@ from datetime import datetime
 from typing import Final
 
 from fulmen.kube.load import Load
-from fulmen.topology.resource.autoscale import Autoscale
 from fulmen.topology.resource.spec import TopologySpec
+from fulmen.topology.resource.spec.autoscale import Autoscale
 from fulmen_operator.reconcile.scaling.forecast import Forecast
 
 WAITING: Final = 0.5

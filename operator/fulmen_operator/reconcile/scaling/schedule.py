@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from datetime import datetime, time, timedelta
 from zoneinfo import ZoneInfo
 
-from fulmen.topology.resource.autoscale import Autoscale, ScheduledWorkers
+from fulmen.topology.resource.spec.autoscale import Autoscale, ScheduledWorkers
 
 DAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 

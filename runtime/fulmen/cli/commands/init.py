@@ -16,7 +16,7 @@ from pathlib import Path
 import click
 
 from fulmen.api import Stream
-from fulmen.api.event_time import milliseconds
+from fulmen.api.times.event_time import milliseconds
 from fulmen.cli.bad_input import BadInput
 from fulmen.cli.streams import echo
 from fulmen.expressions.selection import selected, steps_of

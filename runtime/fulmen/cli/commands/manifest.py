@@ -21,7 +21,8 @@ from fulmen.own_files import written_whole
 from fulmen.topology.code.packing import CODE
 from fulmen.topology.reading.documents import dump_yaml, to_yaml
 from fulmen.topology.reading.field_problems import translate
-from fulmen.topology.resource.pods import (
+from fulmen.topology.resource.spec import Topology
+from fulmen.topology.resource.spec.pods import (
     ARCHIVE_NAME,
     FILE_NAME,
     MAX_CODE_BYTES,
@@ -29,7 +30,6 @@ from fulmen.topology.resource.pods import (
     Code,
     archive_part,
 )
-from fulmen.topology.resource.spec import Topology
 from fulmen.topology.validation.across_fields import place_of
 
 OTHER_MEANS = (

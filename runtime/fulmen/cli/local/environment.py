@@ -10,7 +10,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from fulmen.topology.resource.pods import EnvVar, Pod
+from fulmen.topology.resource.spec.pods import EnvVar, Pod
 
 
 class Where(Enum):

@@ -9,13 +9,13 @@ from typing import Any, ClassVar, NamedTuple
 
 from typing_extensions import override
 
-from fulmen.api.chunks import ChunkBolt, ChunkValues
 from fulmen.api.collector import BasicOutputCollector
 from fulmen.api.components import FailedException
+from fulmen.api.components.chunks import ChunkBolt, ChunkValues
+from fulmen.api.components.sinks import ServiceUnavailable
 from fulmen.api.context import TopologyContext
 from fulmen.api.declarer import ANY_STREAM
 from fulmen.api.marks import Point
-from fulmen.api.sinks import ServiceUnavailable
 from fulmen.api.tuples import Tuple
 from fulmen.connectors.formats import Malformed, Rowlike
 from fulmen.errors import PASSED_ON

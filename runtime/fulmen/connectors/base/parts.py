@@ -9,9 +9,9 @@ from typing import Any
 from typing_extensions import override
 
 from fulmen.api.components import Outputs
+from fulmen.api.components.sinks import ERRORS_STREAM
 from fulmen.api.context import TopologyContext
 from fulmen.api.declarer import DEFAULT_STREAM, Stream
-from fulmen.api.sinks import ERRORS_STREAM
 from fulmen.api.transactional_spouts import (
     OpaquePartitionedTransactionalSpout,
     PartitionedTransactionalSpout,

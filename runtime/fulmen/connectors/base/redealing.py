@@ -6,7 +6,7 @@ import pickle
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from fulmen.api.kept import Kept
+from fulmen.api.components.kept import Kept
 from fulmen.connectors.base.source import Source
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Collection, Iterator
 
 from fulmen.api import Stream
-from fulmen.api.event_time import RETRACTION
+from fulmen.api.times.event_time import RETRACTION
 
 
 def retraction_warnings(

@@ -7,8 +7,8 @@ import secrets
 from collections import Counter
 from typing import Any
 
+from fulmen.api.components.sinks import Rows
 from fulmen.api.context import TopologyContext
-from fulmen.api.sinks import Rows
 
 
 def sink_identity(context: TopologyContext, kept: str) -> str:

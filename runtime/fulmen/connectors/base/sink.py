@@ -8,8 +8,8 @@ from typing import Any, ClassVar, Protocol, runtime_checkable
 
 from typing_extensions import override
 
+from fulmen.api.components.sinks import Guarantee, Rows, Sink
 from fulmen.api.context import TopologyContext
-from fulmen.api.sinks import Guarantee, Rows, Sink
 from fulmen.connectors.formats import Malformed, Rowlike, encode_each
 from fulmen.errors import FulmenError
 

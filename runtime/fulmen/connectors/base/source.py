@@ -19,9 +19,9 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar
 
 from fulmen.api.components import Outputs, Spout
+from fulmen.api.components.sinks import ERRORS_STREAM
 from fulmen.api.context import TopologyContext
 from fulmen.api.declarer import DEFAULT_STREAM, Stream
-from fulmen.api.sinks import ERRORS_STREAM
 from fulmen.connectors.base.recurring import Recurring
 from fulmen.connectors.formats import ERRORS, Format, unread
 

@@ -12,9 +12,9 @@ from pydantic import AwareDatetime, Field, model_validator
 from typing_extensions import override
 
 from fulmen.api.components import Outputs
+from fulmen.api.components.kept import Kept
 from fulmen.api.declarer import Stream
-from fulmen.api.event_time import milliseconds
-from fulmen.api.kept import Kept
+from fulmen.api.times.event_time import milliseconds
 from fulmen.connectors.base.source import MessageSource
 from fulmen.connectors.options import Duration, Options
 

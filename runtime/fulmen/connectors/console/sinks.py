@@ -13,9 +13,9 @@ from rich.console import Console
 from rich.table import Table
 from typing_extensions import override
 
+from fulmen.api.components.sinks import Mark, Rows, Sink
 from fulmen.api.context import TopologyContext
 from fulmen.api.declarer import Stream
-from fulmen.api.sinks import Mark, Rows, Sink
 from fulmen.connectors.formats import JsonOptions, LineFormatOptions, Malformed, encode_each
 from fulmen.connectors.formats.base import positions, refused
 from fulmen.connectors.options import SinkOptions

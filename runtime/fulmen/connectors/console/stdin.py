@@ -10,7 +10,7 @@ from typing import Any, BinaryIO
 
 from typing_extensions import override
 
-from fulmen.api.kept import Kept
+from fulmen.api.components.kept import Kept
 from fulmen.connectors.base.source import MessageSource
 from fulmen.connectors.formats import JsonOptions, LineFormatOptions, TextOptions
 from fulmen.connectors.formats.encodings import UTF_8, without_line_feed, without_mark

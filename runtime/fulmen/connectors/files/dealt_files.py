@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from fulmen.api.kept import Kept
+from fulmen.api.components.kept import Kept
 from fulmen.connectors.files.places.local import as_text
 from fulmen.connectors.files.positions import FileProgress, Key, Position, place_of
 

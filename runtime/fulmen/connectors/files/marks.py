@@ -14,8 +14,8 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Sequence
 from typing import Protocol
 
+from fulmen.api.components.sinks import Mark
 from fulmen.api.marks import Point
-from fulmen.api.sinks import Mark
 
 FOLDER = ".fulmen"
 

@@ -8,9 +8,9 @@ from typing import Any, ClassVar
 
 from typing_extensions import override
 
+from fulmen.api.components.sinks import Guarantee, Mark, Rows, Sink
 from fulmen.api.context import TopologyContext
 from fulmen.api.declarer import ANY_STREAM, Stream
-from fulmen.api.sinks import Guarantee, Mark, Rows, Sink
 from fulmen.connectors.base.gathering import Gathered, GatheringSink
 from fulmen.connectors.files.contents import Encoder, FileContent, content_of, mistaken_columns
 from fulmen.connectors.files.marks import FOLDER, FileMarks

@@ -11,10 +11,10 @@ from typing import Any
 from typing_extensions import override
 
 from fulmen.api.components import FailedException
+from fulmen.api.components.kept import Kept
+from fulmen.api.components.sinks import ServiceUnavailable
 from fulmen.api.context import TopologyContext
 from fulmen.api.declarer import Stream
-from fulmen.api.kept import Kept
-from fulmen.api.sinks import ServiceUnavailable
 from fulmen.api.transactional_spouts import (
     OpaquePartitionedTransactionalSpout,
     PartitionedTransactionalSpout,

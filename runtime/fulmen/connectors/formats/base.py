@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
+from fulmen.api.components.sinks import MALFORMED_FIELDS, Rows, ServiceUnavailable
 from fulmen.api.declarer import Stream
-from fulmen.api.sinks import MALFORMED_FIELDS, Rows, ServiceUnavailable
 from fulmen.errors import PASSED_ON, error_text, repr_of
 
 ERRORS = Stream(

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple, TypeVar
 import aiohttp
 from yarl import URL
 
-from fulmen.api.sinks import ServiceUnavailable
+from fulmen.api.components.sinks import ServiceUnavailable
 from fulmen.connectors.http.request_options import RequestOptions
 from fulmen.services.http.endpoint import Endpoint, UnexpectedAnswer
 from fulmen.services.pools import shared

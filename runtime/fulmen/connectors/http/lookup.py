@@ -16,9 +16,9 @@ from typing_extensions import override
 
 from fulmen.api.collector import BasicOutputCollector
 from fulmen.api.components import BasicBolt, FailedException, Outputs
+from fulmen.api.components.sinks import ServiceUnavailable
 from fulmen.api.context import TopologyContext
 from fulmen.api.declarer import DEFAULT_STREAM, Stream
-from fulmen.api.sinks import ServiceUnavailable
 from fulmen.api.tuples import Tuple
 from fulmen.connectors.formats import Malformed
 from fulmen.connectors.formats.base import positions, refused, unread

@@ -15,9 +15,9 @@ from typing import Any, ClassVar, NamedTuple
 
 from typing_extensions import override
 
+from fulmen.api.components.sinks import Mark, Rows
 from fulmen.api.context import TopologyContext
 from fulmen.api.declarer import Stream
-from fulmen.api.sinks import Mark, Rows
 from fulmen.connectors.base.row_ids import RowIds, sink_identity
 from fulmen.connectors.base.sink import MessageSink
 from fulmen.connectors.formats import DEFAULT, Malformed, readable

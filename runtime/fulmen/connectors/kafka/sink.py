@@ -10,9 +10,9 @@ from typing import Any
 from confluent_kafka import Consumer, KafkaException
 from typing_extensions import override
 
+from fulmen.api.components.sinks import Mark, Rows, ServiceUnavailable
 from fulmen.api.context import TopologyContext
 from fulmen.api.declarer import Stream
-from fulmen.api.sinks import Mark, Rows, ServiceUnavailable
 from fulmen.connectors.base.retractions import retraction_warnings
 from fulmen.connectors.base.sink import MessageSink
 from fulmen.connectors.formats import (

@@ -28,9 +28,9 @@ from confluent_kafka import (
 )
 from typing_extensions import override
 
+from fulmen.api.components.kept import Kept
+from fulmen.api.components.sinks import ERRORS_STREAM, ServiceUnavailable
 from fulmen.api.declarer import Stream
-from fulmen.api.kept import Kept
-from fulmen.api.sinks import ERRORS_STREAM, ServiceUnavailable
 from fulmen.connectors.base.source import Source
 from fulmen.connectors.kafka.options import KafkaSpoutOptions
 from fulmen.connectors.kafka.reading.group import ConsumerGroup

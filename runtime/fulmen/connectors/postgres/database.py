@@ -10,7 +10,7 @@ from typing import Any
 import psycopg
 from psycopg import errors
 
-from fulmen.api.sinks import ServiceUnavailable
+from fulmen.api.components.sinks import ServiceUnavailable
 from fulmen.connectors.sql.database import SqlDatabase
 from fulmen.services.errors import StoreRefused
 from fulmen.services.service import ErrorKind

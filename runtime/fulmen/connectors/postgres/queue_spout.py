@@ -29,7 +29,7 @@ from pydantic import BaseModel
 from typing_extensions import override
 
 from fulmen.api.collector import MessageId
-from fulmen.api.kept import Kept
+from fulmen.api.components.kept import Kept
 from fulmen.connectors.base.blocks import EmittedBlocks
 from fulmen.connectors.base.redealing import heir_of, refuse_own_fields, waiting
 from fulmen.connectors.postgres.database import PostgresDatabase, escaped

@@ -10,7 +10,7 @@ from typing import Any
 import psycopg
 from typing_extensions import override
 
-from fulmen.api.sinks import Mark
+from fulmen.api.components.sinks import Mark
 from fulmen.connectors.base.bisection import RowsRefused, write_but_refused
 from fulmen.connectors.postgres.database import PostgresDatabase
 from fulmen.connectors.postgres.statements import TableStatements, marks_beside

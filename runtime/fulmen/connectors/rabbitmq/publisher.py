@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import pika  # type: ignore[import-untyped]
 from pika import exceptions
 
-from fulmen.api.sinks import ServiceUnavailable
+from fulmen.api.components.sinks import ServiceUnavailable
 from fulmen.services.rabbitmq import SECONDS, Broker, reason_of
 
 AT_ONCE = 1000

@@ -14,9 +14,9 @@ from typing import Any, ClassVar, cast
 import pika  # type: ignore[import-untyped]
 from typing_extensions import override
 
+from fulmen.api.components.sinks import Guarantee, Mark, Rows
 from fulmen.api.context import TopologyContext
 from fulmen.api.declarer import Stream
-from fulmen.api.sinks import Guarantee, Mark, Rows
 from fulmen.connectors.base.bisection import RowsRefused, write_but_refused
 from fulmen.connectors.base.row_ids import RowIds, sink_identity
 from fulmen.connectors.base.sink import MessageSink

@@ -18,9 +18,9 @@ from typing import Any, ClassVar
 from typing_extensions import override
 
 from fulmen.api.collector import MessageId
+from fulmen.api.components.kept import Kept
+from fulmen.api.components.sinks import ServiceUnavailable
 from fulmen.api.declarer import Stream
-from fulmen.api.kept import Kept
-from fulmen.api.sinks import ServiceUnavailable
 from fulmen.connectors.base.redealing import heir_of, refuse_own_fields
 from fulmen.connectors.base.source import MessageSource
 from fulmen.connectors.formats import Malformed

@@ -12,9 +12,9 @@ from redis.crc import key_slot
 from redis.exceptions import ClusterCrossSlotError, NoPermissionError
 from typing_extensions import override
 
+from fulmen.api.components.sinks import Mark, Rows
 from fulmen.api.context import TopologyContext
 from fulmen.api.declarer import Stream
-from fulmen.api.sinks import Mark, Rows
 from fulmen.connectors.base.retractions import retraction_warnings
 from fulmen.connectors.base.sink import MessageSink
 from fulmen.connectors.formats import readable

@@ -19,8 +19,8 @@ from typing import Any, Generic, TypeVar
 
 from typing_extensions import override
 
-from fulmen.api.kept import Kept
-from fulmen.api.sinks import ERRORS_STREAM, ServiceUnavailable
+from fulmen.api.components.kept import Kept
+from fulmen.api.components.sinks import ERRORS_STREAM, ServiceUnavailable
 from fulmen.connectors.base.blocks import EmittedBlocks
 from fulmen.connectors.base.redealing import heir_of, refuse_own_fields, waiting
 from fulmen.connectors.base.source import Source

@@ -13,9 +13,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import groupby
 from typing import Any, ClassVar
 
+from fulmen.api.components.sinks import Guarantee, Mark, Rows, Sink
 from fulmen.api.context import TopologyContext
 from fulmen.api.declarer import Stream
-from fulmen.api.sinks import Guarantee, Mark, Rows, Sink
 from fulmen.connectors.formats import Malformed
 from fulmen.connectors.formats.base import is_deletion
 from fulmen.connectors.formats.types import samples_of

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Sequence
 from datetime import datetime
 from typing import Any
 
+from fulmen.api.components.sinks import ERRORS_STREAM
 from fulmen.api.declarer import DEFAULT_STREAM, Stream
-from fulmen.api.sinks import ERRORS_STREAM
 from fulmen.connectors.base.source import MessageSource
 from fulmen.connectors.formats import DEFAULT, unread
 from fulmen.connectors.sql.options import stream_of

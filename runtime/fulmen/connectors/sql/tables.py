@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Any, NamedTuple
 
-from fulmen.api.sinks import Mark, Rows
+from fulmen.api.components.sinks import Mark, Rows
 from fulmen.connectors.formats import Malformed
 from fulmen.connectors.sql.options import TableSinkOptions
 from fulmen.errors import PASSED_ON, error_text

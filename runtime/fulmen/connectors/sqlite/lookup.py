@@ -14,7 +14,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, model_validator
 from typing_extensions import override
 
-from fulmen.api.sinks import ServiceUnavailable
+from fulmen.api.components.sinks import ServiceUnavailable
 from fulmen.connectors.base.lookup.bolt import TableLookup
 from fulmen.connectors.base.lookup.options import LookupOptions
 from fulmen.connectors.base.lookup.table import AskedTable, LookupTable, Rows, Seen, TableError

@@ -10,7 +10,7 @@ from typing import Any
 
 from typing_extensions import override
 
-from fulmen.api.sinks import Mark
+from fulmen.api.components.sinks import Mark
 from fulmen.connectors.sql.options import TableSinkOptions
 from fulmen.connectors.sql.tables import (
     MARKS,

@@ -7,12 +7,12 @@ from dataclasses import replace
 from types import MappingProxyType
 from typing import NamedTuple
 
-from fulmen.api.event_time import milliseconds
+from fulmen.api.times.event_time import milliseconds
 from fulmen.engine.protocol.placed_topology import PlacedTopology
 from fulmen.engine.protocol.summary import Summary
 from fulmen.engine.time.event_times import WHOLE_TASK
 from fulmen.engine.time.watermarks import PART, TASK, SourceTime, WatermarkRule, Watermarks
-from fulmen.topology.resource.event_time import EventTime
+from fulmen.topology.resource.spec.event_time import EventTime
 
 
 class BoltTimes(NamedTuple):

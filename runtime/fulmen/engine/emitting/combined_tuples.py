@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from fulmen.api.combiner import IN_ORDER, Combiner
+from fulmen.api.components.combiner import IN_ORDER, Combiner
 from fulmen.engine.emitting.parcels import Copies
 from fulmen.engine.protocol.placed_topology import PlacedTopology, Subscription
 from fulmen.engine.tuples.chunk import Ids, Lineage, Positions

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from fulmen.api.components.sinks import ERRORS_STREAM, MALFORMED_FIELDS
 from fulmen.api.context import TopologyContext
 from fulmen.api.declarer import Stream
-from fulmen.api.sinks import ERRORS_STREAM, MALFORMED_FIELDS
 from fulmen.engine.emitting.input_steps import InputSteps, RowsFunction, Taken
 from fulmen.engine.grouping.choosers import Chooser, choose_one, make_chooser
 from fulmen.engine.protocol.placed_topology import PlacedTopology, Subscription

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from typing import Any, TypeVar
 
 from fulmen.api.components import FailedException
-from fulmen.api.returned import refuse_unrun
+from fulmen.api.components.returned import refuse_unrun
 from fulmen.api.signals import Signals
 from fulmen.api.transactional_spouts import PartitionCoordinator, TransactionCoordinator
 from fulmen.engine.emitting.routes import configuration_of, context_of

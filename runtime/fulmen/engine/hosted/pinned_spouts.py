@@ -22,8 +22,8 @@ import numpy as np
 from fulmen.checkpoint import Store, load_many, read_manifest, state_file_name
 from fulmen.checkpoint.rewriting import Journals
 from fulmen.checkpoint.rewriting import Update as Records
+from fulmen.engine.emitting.collectors.spout_emits import EmitRoom
 from fulmen.engine.emitting.outbox import Outbox
-from fulmen.engine.emitting.spout_emits import EmitRoom
 from fulmen.engine.hosted.hosted_task import HostedTask, TaskThread
 from fulmen.engine.hosted.spout_turn import SpoutTurn
 from fulmen.engine.protocol.callbacks import forks

@@ -11,16 +11,15 @@ from typing import Any
 
 import numpy as np
 
-from fulmen.api.combiner import COMBINED
+from fulmen.api.components.combiner import COMBINED
 from fulmen.api.declarer import DEAD_LETTER_FIELDS, DEAD_LETTERS, Stream
-from fulmen.api.event_time import LATE, LATE_FIELDS
+from fulmen.api.times.event_time import LATE, LATE_FIELDS
 from fulmen.engine.protocol.limits import LIMITS, EngineLimits
 from fulmen.engine.protocol.sampling import Sampling
 from fulmen.engine.tuples.chunk import Tasks
 from fulmen.expressions.selection import steps_of
 from fulmen.expressions.steps import Steps
 from fulmen.plan import Plan, task_key, task_of_key
-from fulmen.topology.resource.event_time import EventTime
 from fulmen.topology.resource.received import received
 from fulmen.topology.resource.spec import (
     ACKER,
@@ -31,6 +30,7 @@ from fulmen.topology.resource.spec import (
     Topology,
     TransactionalSpoutSpec,
 )
+from fulmen.topology.resource.spec.event_time import EventTime
 
 RESERVED = {DEAD_LETTERS: DEAD_LETTER_FIELDS, LATE: LATE_FIELDS}
 """Streams that no class declares."""

@@ -22,7 +22,7 @@ import pickle
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from fulmen.api.event_time import RETRACTION
+from fulmen.api.times.event_time import RETRACTION
 from fulmen.engine.state.entries.keyed_state import KeyedState
 from fulmen.engine.tuples.chunk import Chunk
 from fulmen.engine.tuples.tuple_rows import TupleRows

@@ -20,7 +20,7 @@ import orjson
 
 from fulmen import secrets
 from fulmen.api.declarer import DEAD_LETTERS
-from fulmen.api.event_time import LATE
+from fulmen.api.times.event_time import LATE
 from fulmen.connectors.formats.base import Malformed
 from fulmen.connectors.formats.values import DEFAULT
 from fulmen.errors import PASSED_ON

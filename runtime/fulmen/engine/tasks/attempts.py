@@ -7,10 +7,10 @@ from collections.abc import Collection, Sequence
 from typing import Any
 
 from fulmen.api.components import FailedException, ReportedFailedException
+from fulmen.api.components.sinks import ServiceUnavailable
 from fulmen.api.marks import StoreMismatch
-from fulmen.api.sinks import ServiceUnavailable
 from fulmen.api.transactions import TransactionAttempt
-from fulmen.engine.emitting.emit_buffer import Buffer
+from fulmen.engine.emitting.collectors.emit_buffer import Buffer
 from fulmen.engine.protocol.transaction_work import FailedAttempt
 from fulmen.engine.tasks.author.errors import ComponentFailed
 from fulmen.engine.tasks.task_errors import TaskErrors

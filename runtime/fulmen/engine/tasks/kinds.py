@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from inspect import iscoroutinefunction
 
-from fulmen.api.arrow import ArrowBolt
 from fulmen.api.components import BasicBolt
-from fulmen.api.sinks import Sink
+from fulmen.api.components.arrow import ArrowBolt
+from fulmen.api.components.sinks import Sink
 from fulmen.api.transactions import BatchBolt
 from fulmen.engine.protocol.placed_topology import PlacedTopology
 from fulmen.engine.protocol.summary import ErrorReport

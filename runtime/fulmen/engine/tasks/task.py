@@ -16,7 +16,7 @@ from typing_extensions import override
 
 from fulmen.api.components import Component, overrides
 from fulmen.api.declarer import DEAD_LETTER_FIELDS, DEAD_LETTERS, Stream
-from fulmen.api.event_time import LATE, LATE_FIELDS
+from fulmen.api.times.event_time import LATE, LATE_FIELDS
 from fulmen.checkpoint.rewriting import Journals, Update
 from fulmen.engine.emitting.routes import Routes, configuration_of, context_of
 from fulmen.engine.protocol.header import Header

@@ -6,10 +6,10 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import NoReturn, TypeVar
 
-from fulmen.api.event_time import LATE
+from fulmen.api.components.returned import refuse_unrun
+from fulmen.api.components.sinks import ERRORS_STREAM, ServiceUnavailable
 from fulmen.api.marks import StoreMismatch
-from fulmen.api.returned import refuse_unrun
-from fulmen.api.sinks import ERRORS_STREAM, ServiceUnavailable
+from fulmen.api.times.event_time import LATE
 from fulmen.causes import is_plain
 from fulmen.engine.emitting.outbox import Outbox
 from fulmen.engine.protocol.callbacks.calls import CALLS

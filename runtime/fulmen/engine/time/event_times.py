@@ -12,13 +12,13 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from fulmen.api.arrow_times import column_times
-from fulmen.api.event_time import TimeReader, milliseconds
+from fulmen.api.times.arrow_times import column_times
+from fulmen.api.times.event_time import TimeReader, milliseconds
 from fulmen.engine.tuples.columns import listed
 from fulmen.engine.tuples.python_values import python_values
 from fulmen.engine.tuples.tuple_rows import TupleRows
 from fulmen.errors import PASSED_ON, EventTimeError
-from fulmen.topology.resource.event_time import EventTime
+from fulmen.topology.resource.spec.event_time import EventTime
 
 WHOLE_TASK = ""
 """The part of a tuple whose part is unknown."""

@@ -16,7 +16,7 @@ from typing import Any, Protocol
 
 from typing_extensions import override
 
-from fulmen.api.timers import TimerKeeper
+from fulmen.api.times.timers import TimerKeeper
 from fulmen.checkpoint.rewriting import Journals
 from fulmen.engine.state.entries.disk_journals import TaskState, restored_entries
 from fulmen.engine.state.entries.disk_queue import DiskQueue

@@ -13,8 +13,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from fulmen.api.event_time import TOO_LATE
-from fulmen.api.sinks import ERRORS_STREAM
+from fulmen.api.components.sinks import ERRORS_STREAM
+from fulmen.api.times.event_time import TOO_LATE
 from fulmen.engine.batches.pace.next_timers import NextTimers
 from fulmen.engine.protocol.callbacks.processes import Process
 from fulmen.engine.protocol.figures.statistics import (

@@ -8,7 +8,7 @@ from copy import copy
 from dataclasses import dataclass, replace
 from typing import Any
 
-from fulmen.api.event_time import TOO_LATE
+from fulmen.api.times.event_time import TOO_LATE
 from fulmen.engine.protocol.figures.failure_reasons import MOST_REASONS, OTHER, FailureCount
 from fulmen.engine.protocol.summary import ErrorReport, Resting
 from fulmen.plan import Plan

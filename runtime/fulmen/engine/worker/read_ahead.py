@@ -12,7 +12,7 @@ import threading
 from dataclasses import replace
 from decimal import Decimal
 
-from fulmen.api.sinks import ServiceUnavailable
+from fulmen.api.components.sinks import ServiceUnavailable
 from fulmen.checkpoint import Manifest, Store
 from fulmen.engine.protocol.read_ahead import AheadOrder, AheadReport, AheadRequest, Links
 from fulmen.engine.state.entries.disk_journals import DiskJournals, restored_entries

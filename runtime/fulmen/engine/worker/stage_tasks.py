@@ -16,10 +16,10 @@ from fulmen.checkpoint import Store, Update, read_commit
 from fulmen.checkpoint.rewriting import Update as Record
 from fulmen.engine.acking.acker_task import AckerTask
 from fulmen.engine.acking.messages import Messages
+from fulmen.engine.emitting.collectors.spout_emits import EmitRoom
 from fulmen.engine.emitting.combined_tuples import Combiners
 from fulmen.engine.emitting.outbox import Outbox
 from fulmen.engine.emitting.parcels import groups
-from fulmen.engine.emitting.spout_emits import EmitRoom
 from fulmen.engine.protocol.callbacks import forks
 from fulmen.engine.protocol.callbacks.processes import run_delay_seconds, this_process
 from fulmen.engine.protocol.deliveries import Deliveries, undelivered

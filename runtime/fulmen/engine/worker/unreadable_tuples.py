@@ -10,8 +10,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from fulmen.api.chunks import ChunkBolt
-from fulmen.api.many import ManyBolt
+from fulmen.api.components.chunks import ChunkBolt
+from fulmen.api.components.many import ManyBolt
 from fulmen.engine.emitting.outbox import Outbox
 from fulmen.engine.protocol.placed_topology import PlacedTopology
 from fulmen.engine.protocol.summary import ErrorReport, Summary

@@ -17,7 +17,8 @@ from fulmen.errors import (
     Unreachable,
     ValidationFailed,
 )
-from fulmen.kube.contract import ENDED_BYTES, TERMINATION_FILE, Ended, EndReason, ExitCode, Mistake
+from fulmen.kube.contract import ENDED_BYTES, TERMINATION_FILE
+from fulmen.kube.contract.endings import Ended, EndReason, ExitCode, Mistake
 from fulmen.topology.problems import Problem
 
 MESSAGE_CHARACTERS = 1000

@@ -11,7 +11,8 @@ from typing import Any
 from fulmen.checkpoint import CommitLog, Store, tasks_in
 from fulmen.errors import CheckpointLost, Denied, ValidationFailed
 from fulmen.kube.container.fetching import fetched
-from fulmen.kube.contract import CODE_FOLDER, UNPACKED_FOLDER, Revision
+from fulmen.kube.contract import CODE_FOLDER, UNPACKED_FOLDER
+from fulmen.kube.contract.revisions import Revision
 from fulmen.topology.code.packages import check_packages
 from fulmen.topology.code.packing import unpacked
 from fulmen.topology.problems import Problem

@@ -5,7 +5,9 @@ from __future__ import annotations
 from fulmen.engine.driver.stop import Stop
 from fulmen.engine.driver.taps.taps import Taps
 from fulmen.kube.container.preparation import runs_unlike, topology_of
-from fulmen.kube.contract import Directive, DriverPhase, Ended, ExitCode, Revision
+from fulmen.kube.contract.endings import Ended, ExitCode
+from fulmen.kube.contract.reports import DriverPhase
+from fulmen.kube.contract.revisions import Directive, Revision
 
 
 class Instructions:

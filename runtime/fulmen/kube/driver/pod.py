@@ -33,13 +33,10 @@ from fulmen.kube.contract import (
     METRICS_PORT,
     READY_PATH,
     WORK_FOLDER,
-    Directive,
-    DriverPhase,
-    Ended,
-    ExitCode,
-    Report,
-    Revision,
 )
+from fulmen.kube.contract.endings import Ended, ExitCode
+from fulmen.kube.contract.reports import DriverPhase, Report
+from fulmen.kube.contract.revisions import Directive, Revision
 from fulmen.kube.driver.api import Api, ApiError
 from fulmen.kube.driver.event_log import EventLog
 from fulmen.kube.driver.instructions import Instructions

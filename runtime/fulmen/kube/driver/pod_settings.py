@@ -26,8 +26,8 @@ from fulmen.kube.contract import (
     WORK_FOLDER,
     WORKER_CONTAINER,
 )
-from fulmen.topology.resource.pods import LEAST_MEBIBYTES
 from fulmen.topology.resource.quantity import mebibytes
+from fulmen.topology.resource.spec.pods import LEAST_MEBIBYTES
 
 TEMPLATE_FILE = f"{WORK_FOLDER}/worker-pod.json"
 HEAP_SHARE = 0.4

@@ -20,6 +20,8 @@ from fulmen.kube.contract import (
     REPORT_BYTES,
     REPORT_SECONDS,
     WORKER_LABEL,
+)
+from fulmen.kube.contract.reports import (
     DriverPhase,
     Outage,
     OutageReason,

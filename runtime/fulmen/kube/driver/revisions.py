@@ -10,7 +10,8 @@ from pydantic import ValidationError
 
 from fulmen.errors import FulmenError
 from fulmen.kube import names
-from fulmen.kube.contract import REVISION_KEY, Revision
+from fulmen.kube.contract import REVISION_KEY
+from fulmen.kube.contract.revisions import Revision
 from fulmen.kube.driver.api import Api, ApiError, Json
 
 FIRST_TRIES = 20

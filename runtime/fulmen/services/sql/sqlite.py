@@ -9,7 +9,7 @@ from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from fulmen.api.sinks import ServiceUnavailable
+from fulmen.api.components.sinks import ServiceUnavailable
 from fulmen.services.errors import StoreError, StoreRefused, StoreUnavailable
 from fulmen.services.pools import Pool, pool_of
 from fulmen.services.service import ErrorKind, Service

@@ -9,8 +9,8 @@ from typing_extensions import override
 
 from fulmen.api import BasicBolt, BasicOutputCollector, Stream, TopologyContext, Tuple
 from fulmen.api.components import FailedException, Outputs
+from fulmen.api.components.sinks import ERRORS_STREAM, ServiceUnavailable
 from fulmen.api.signals import StepRows
-from fulmen.api.sinks import ERRORS_STREAM, ServiceUnavailable
 from fulmen.errors import PASSED_ON, error_text
 from fulmen.streams.bolts.fused import FusedOptions, checked_steps, outputs_of
 from fulmen.streams.bolts.loops import StepFailed

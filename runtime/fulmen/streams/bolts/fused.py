@@ -19,7 +19,7 @@ from fulmen.api import (
     Tuples,
 )
 from fulmen.api.components import Outputs
-from fulmen.api.sinks import ERRORS_STREAM
+from fulmen.api.components.sinks import ERRORS_STREAM
 from fulmen.connectors.options import Options
 from fulmen.errors import CodeError
 from fulmen.streams.bolts.loops import FailedRow, StepFailed, StepsLoop

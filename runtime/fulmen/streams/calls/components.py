@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from fulmen.api.event_time import RETRACTION
+from fulmen.api.times.event_time import RETRACTION
 from fulmen.errors import ValidationFailed
 from fulmen.streams.bolts.folds import KeyedFold
 from fulmen.streams.graph.nodes import (

@@ -8,14 +8,15 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from fulmen.api import Stream
+from fulmen.api.components.sinks import ERRORS_STREAM
 from fulmen.api.declarer import DEAD_LETTER_FIELDS, DEAD_LETTERS, DEFAULT_STREAM
-from fulmen.api.sinks import ERRORS_STREAM
 from fulmen.errors import ValidationFailed
 from fulmen.streams.bolts.async_step import AsyncStep
 from fulmen.streams.bolts.fused import ERROR_FIELDS, FusedSteps
 from fulmen.streams.bolts.loops import typed
 from fulmen.streams.compiling import ahead, ends, transactions
 from fulmen.streams.compiling.declared import check_key, declared, mistaken_options, wrong
+from fulmen.streams.compiling.declared_components import DeclaredComponents
 from fulmen.streams.compiling.explained import explained
 from fulmen.streams.compiling.field_reads import mistaken_reads
 from fulmen.streams.compiling.passed_on import with_passed_types
@@ -23,7 +24,6 @@ from fulmen.streams.graph.nodes import (
     LOCAL,
     ComponentNode,
     Config,
-    Division,
     FoldNode,
     Graph,
     GroupedNode,
@@ -32,9 +32,8 @@ from fulmen.streams.graph.nodes import (
     SideNode,
     StepNode,
 )
-from fulmen.streams.graph.places import AuthorLine
 from fulmen.streams.rows.folding import ANY, RowSource, after, told, with_time
-from fulmen.topology.builder import BoltDeclarer, TopologyBuilder
+from fulmen.topology.builder import TopologyBuilder
 from fulmen.topology.problems import Problem, did_you_mean, there_are
 from fulmen.topology.resource.spec import Topology
 from fulmen.topology.transactional_builder import TransactionsBuilder
@@ -78,18 +77,15 @@ class StreamsCompiler:
         self._graph, self._only = graph, only
         self._replace: Replace = replace or (lambda *_: None)
         self._has_transactions = transactions.has_transactions(graph)
-        builder = TransactionsBuilder if self._has_transactions else TopologyBuilder
         spec = dict(graph.spec)
         if replace is not None and self._has_transactions:
             spec["max_spout_pending"] = 1  # what collects rows keeps them in its state
-        self._builder = builder(graph.name, **spec)
+        builder = TransactionsBuilder if self._has_transactions else TopologyBuilder
+        self._declared = DeclaredComponents(graph, builder(graph.name, **spec))
         self._workers = int(graph.spec.get("workers", 1))
         self.received: dict[str, Sequence[str]] = {}
         self._problems: list[Problem] = []
         self._lines: list[str] = []
-        self._places: dict[str, AuthorLine] = {}
-        self._spouts: list[str] = []
-        self._bolts: list[str] = []
         self._streams: dict[Node, Mapping[str, Stream]] = {}
         self._taps: dict[Node, list[RowSource]] = {}
         self._fused: dict[StepNode, str] = {}
@@ -118,14 +114,14 @@ class StreamsCompiler:
     def _built(self) -> Topology:
         """The topology of what was looked at. Raises what `compiled` does."""
         try:
-            topology = self._builder.build()
+            topology = self._declared.builder.build()
         except ValidationFailed as failed:
             known = {problem.message for problem in self._problems}
             self._problems += [
                 one
                 for problem in failed.problems
                 if isinstance(problem, Problem) and problem.message not in known
-                for one in [self._with_place(problem)]
+                for one in [self._declared.with_place(problem)]
             ]
         if self._problems:
             raise ValidationFailed(self._problems)
@@ -287,7 +283,7 @@ class StreamsCompiler:
             raise wrong("a transaction waits for no async function", "Write one that is not async.")
         (taps,) = ahead.apart([taps], self._bolt_of)
         stream = ahead.behind(chain, taps[0].received)
-        name = self._name(taps[0], chain)
+        name = self._declared.name_of_steps(taps[0], chain)
         config = ahead.found_again(chain, self._graph.key)
         if self._has_transactions:
             config["attempt"] = transactions.ATTEMPT
@@ -300,13 +296,11 @@ class StreamsCompiler:
         grouped = _regroups(chain[0]) if chain else None
         grouping = grouped.grouping if grouped else LOCAL
         parallelism = (grouped and grouped.parallelism) or self._beside(taps)
-        declarer = self._builder.set_bolt(
-            name, AsyncStep if is_async else FusedSteps, parallelism
-        ).set_config(config)
-        self._bolts.append(name)
-        self._places[name] = chain[0].place if chain else self._places[taps[0].component]
+        code = AsyncStep if is_async else FusedSteps
+        place = chain[0].place if chain else self._declared.places[taps[0].component]
+        declarer = self._declared.steps(name, code, parallelism, place).set_config(config)
         for tap in taps:
-            self._subscribe(declarer, tap, grouping)
+            self._declared.subscribe(declarer, tap, grouping)
         for step in chain:
             self._fused[step] = name
         self._lines += explained(name, taps, grouping, [f"{s.words}  ({s.place})" for s in chain])
@@ -324,14 +318,6 @@ class StreamsCompiler:
             if isinstance(node, ComponentNode)
         }
 
-    def _name(self, tap: RowSource, chain: Sequence[StepNode]) -> str:
-        of_input = [word for word in ("where", "select") if getattr(tap, word)] or ["again"]
-        words = dict.fromkeys(step.operator.replace("_", "-") for step in chain) or of_input
-        name = "-".join([tap.component, *words])
-        name, taken = name[:60], {node.name for node in self._graph.nodes} | {*self._bolts}
-        numbered = (f"{name}-{n}" for n in range(2, 1000))
-        return name if name not in taken else next(n for n in numbered if n not in taken)
-
     # ---- components -------------------------------------------------------------------------
 
     def _component(self, node: ComponentNode) -> Mapping[str, Stream]:
@@ -345,7 +331,7 @@ class StreamsCompiler:
         if isinstance(node, FoldNode):
             self._problems += mistaken_reads(node, taps[0][0].received.fields)
         config = node.configure(taps)
-        own, streams = self._declared(node, config)
+        own, streams = self._streams_of(node, config)
         streams = with_passed_types(node, config, taps, streams)
         if node.is_on_time and DEFAULT_STREAM in streams:
             streams = {**streams, DEFAULT_STREAM: _timed(streams[DEFAULT_STREAM], taps[0])}
@@ -353,63 +339,27 @@ class StreamsCompiler:
         code, config = self._replace(node, streams, config) or (own, config)
         if taps:
             self.received[node.name] = taps[0][0].received.fields
-        declarer = self._declarer(node, code).set_config(config)
+        declarer = self._declared.component(node, code).set_config(config)
         for method, (arguments, more) in node.says.items():
             if code is own or method == "set_event_time":
                 getattr(declarer, method)(*arguments, **more)
         for some, grouping in zip(taps, node.groupings, strict=True):
             for tap in some:
-                self._subscribe(declarer, tap, grouping)
+                self._declared.subscribe(declarer, tap, grouping)
         notes = ["the name is derived"] if node.is_derived else []
         all_taps = [tap for some in taps for tap in some]
         grouping_shown = node.groupings[0] if node.groupings else None
         self._lines += explained(node.name, all_taps, grouping_shown, notes, node)
         return streams
 
-    def _declared(self, node: ComponentNode, config: Config) -> tuple[Any, Mapping[str, Stream]]:
+    def _streams_of(self, node: ComponentNode, config: Config) -> tuple[Any, Mapping[str, Stream]]:
         """The class of a component, and its streams as functions see them."""
-        if node.name in self._places:
-            cure = "Give name= to one of them." if node.is_derived else "Choose another."
-            raise wrong(f"the name is taken, at {self._places[node.name]}", cure)
+        self._declared.check_name(node)
         if not self._has_transactions:
             transactions.check_ordinary(node)
             return node.code, declared(node, node.code, config)
         code = transactions.code_of(node)
         return code, transactions.as_rows(node, declared(node, code, config))
-
-    def _declarer(self, node: ComponentNode, code: Any) -> Any:
-        set_component = self._builder.set_spout if node.is_spout else self._builder.set_bolt
-        declarer = set_component(node.name, code, node.parallelism)
-        (self._spouts if node.is_spout else self._bolts).append(node.name)
-        self._places[node.name] = node.place
-        return declarer
-
-    def _subscribe(self, declarer: BoltDeclarer, tap: RowSource, grouping: Division) -> None:
-        if grouping.is_kept and not {*grouping.fields} <= {*tap.received.fields}:
-            grouping = LOCAL
-        fields = [list(grouping.fields)] if grouping.fields else []
-        getattr(declarer, grouping.method)(tap.component, *fields, stream=tap.stream)
-        if tap.where is not None:
-            declarer.where(tap.where)
-        if tap.select is not None:
-            declarer.select(tap.select)
-        if tap.ahead:
-            declarer.through(ahead.through(tap, self._graph.key))
-
-    # ---- for people -------------------------------------------------------------------------
-
-    def _with_place(self, problem: Problem) -> Problem:
-        """With the line of the component that a problem is about."""
-        for section, names in (
-            ("spouts", self._spouts),
-            ("transactional", self._spouts),
-            ("bolts", self._bolts),
-        ):
-            for number, name in enumerate(names):
-                if problem.path.startswith(f"spec.{section}[{number}]"):
-                    message = f"{self._places[name]}: {problem.message}"
-                    return replace(problem, message=message)
-        return problem
 
 
 def _regroups(step: StepNode) -> GroupedNode | None:

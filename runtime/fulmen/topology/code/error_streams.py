@@ -7,7 +7,7 @@ from inspect import isabstract
 from typing import Any
 
 from fulmen.api import Sink, Stream, output_streams
-from fulmen.api.sinks import ERRORS_STREAM
+from fulmen.api.components.sinks import ERRORS_STREAM
 
 _CONNECTORS = "fulmen.connectors."
 

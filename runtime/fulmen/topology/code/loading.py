@@ -18,15 +18,15 @@ from typing import Any, ClassVar, NoReturn
 
 from fulmen import api
 from fulmen.api.declarer import DEAD_LETTER_FIELDS, DEAD_LETTERS, StreamTime
-from fulmen.api.event_time import LATE, LATE_FIELDS
 from fulmen.api.input_function import InputFunction
+from fulmen.api.times.event_time import LATE, LATE_FIELDS
 from fulmen.errors import PASSED_ON, CodeError, error_text
 from fulmen.own_files import PrivateFolder
 from fulmen.topology.code.packages import FOLDER, import_path
 from fulmen.topology.code.streamparse import abstract_cure, import_cure
 from fulmen.topology.problems import did_you_mean, meant, there_are
-from fulmen.topology.resource.pods import Code
 from fulmen.topology.resource.spec import ComponentSpec, Grouping, SpoutSpec, Through
+from fulmen.topology.resource.spec.pods import Code
 
 
 class CodeFolder:

@@ -19,7 +19,7 @@ from pathlib import Path, PurePosixPath
 from typing import BinaryIO, Final
 
 from fulmen.errors import CodeError, FulmenError
-from fulmen.topology.resource.pods import ARCHIVE_NAME
+from fulmen.topology.resource.spec.pods import ARCHIVE_NAME
 
 MAX_UNPACKED_BYTES: Final = 2 * 1024 * 1024 * 1024
 """Half of what a pod may write. More is a mistake, or a file that was made to fill a disk."""

@@ -8,7 +8,7 @@ from typing import Any, get_args
 from pydantic import AliasChoices, BaseModel, SecretBytes, SecretStr, ValidationError
 from pydantic.fields import FieldInfo
 
-from fulmen.api.event_time import DURATION
+from fulmen.api.times.event_time import DURATION
 from fulmen.secrets import masked, without_passwords
 from fulmen.topology.configuration.placeholders import Place
 from fulmen.topology.problems import Problem, did_you_mean, meant_by, shown, there_are

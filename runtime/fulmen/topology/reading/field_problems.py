@@ -13,14 +13,14 @@ from typing import Any, Literal, TypeVar, get_args
 
 from pydantic import BaseModel, ValidationError
 
-from fulmen.api.event_time import DURATION
+from fulmen.api.times.event_time import DURATION
 from fulmen.errors import ValidationFailed
 from fulmen.topology.problems import Problem, did_you_mean, key_mistake, shown, there_are
 from fulmen.topology.reading.flux import flux_problems, is_flux
 from fulmen.topology.resource import base
-from fulmen.topology.resource.autoscale import CLOCK_TIME
-from fulmen.topology.resource.pods import ARCHIVE_URI, SHA256
 from fulmen.topology.resource.spec import API_VERSION, KIND, GroupingType, Topology
+from fulmen.topology.resource.spec.autoscale import CLOCK_TIME
+from fulmen.topology.resource.spec.pods import ARCHIVE_URI, SHA256
 
 Kind = Literal["spout", "transactional spout", "bolt"]
 SECTIONS: Mapping[str, Kind] = {

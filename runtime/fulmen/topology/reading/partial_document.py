@@ -14,7 +14,6 @@ from fulmen.topology.reading.field_problems import (
     input_label,
     repair,
 )
-from fulmen.topology.resource.autoscale import Autoscale, ScheduledWorkers
 from fulmen.topology.resource.spec import (
     BoltSpec,
     Grouping,
@@ -23,6 +22,7 @@ from fulmen.topology.resource.spec import (
     TopologySpec,
     TransactionalSpoutSpec,
 )
+from fulmen.topology.resource.spec.autoscale import Autoscale, ScheduledWorkers
 
 MODELS: Mapping[Kind, type[SpoutSpec] | type[TransactionalSpoutSpec] | type[BoltSpec]] = {
     "spout": SpoutSpec,

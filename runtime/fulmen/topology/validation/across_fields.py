@@ -11,10 +11,10 @@ from typing import Any
 from fulmen.topology.problems import Problem, Severity, did_you_mean, meant, there_are
 from fulmen.topology.reading.partial_document import ComponentPart, InputPart
 from fulmen.topology.resource.component_order import find_cycles
-from fulmen.topology.resource.pod_template import mistakes
-from fulmen.topology.resource.pods import LEAST_MEBIBYTES, Code, EnvVar, Pod
 from fulmen.topology.resource.quantity import mebibytes
 from fulmen.topology.resource.spec import BoltSpec, TopologySpec
+from fulmen.topology.resource.spec.pod_template import mistakes
+from fulmen.topology.resource.spec.pods import LEAST_MEBIBYTES, Code, EnvVar, Pod
 from fulmen.topology.resource.uris import BadUri, read_uri
 from fulmen.topology.validation.reserved_settings import (
     OF_USERS,

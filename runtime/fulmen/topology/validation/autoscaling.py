@@ -4,9 +4,9 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from fulmen.topology.problems import Problem
 from fulmen.topology.reading.partial_document import ComponentPart
-from fulmen.topology.resource.autoscale import Autoscale
 from fulmen.topology.resource.spec import TopologySpec
-from fulmen.topology.validation.event_times import time_zone
+from fulmen.topology.resource.spec.autoscale import Autoscale
+from fulmen.topology.validation.classes.event_times import time_zone
 
 _FIELD = "autoscale"
 _PATH = f"spec.{_FIELD}"

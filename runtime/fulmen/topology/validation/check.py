@@ -18,14 +18,14 @@ from fulmen.topology.reading.documents import to_document
 from fulmen.topology.reading.field_problems import is_topology, read_fields
 from fulmen.topology.reading.partial_document import ComponentPart, components_of, rest_of
 from fulmen.topology.reading.yaml_limits import beyond_limits
-from fulmen.topology.resource.pods import Code
 from fulmen.topology.resource.spec import ComponentSpec, Topology, TopologySpec
+from fulmen.topology.resource.spec.pods import Code
 from fulmen.topology.validation import across_fields
 from fulmen.topology.validation.autoscaling import autoscaling
-from fulmen.topology.validation.classes import Classes, without_classes
-from fulmen.topology.validation.disk_state import state_on_disk
-from fulmen.topology.validation.event_times import event_times
-from fulmen.topology.validation.needed_acks import needed_acks
+from fulmen.topology.validation.classes.classes import Classes
+from fulmen.topology.validation.classes.event_times import event_times
+from fulmen.topology.validation.classes.needs import needed_acks, state_on_disk
+from fulmen.topology.validation.classes.subscriptions import without_classes
 from fulmen.topology.validation.service import service
 
 

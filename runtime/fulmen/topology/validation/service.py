@@ -4,8 +4,8 @@ from collections.abc import Iterator, Sequence
 
 from fulmen.topology.problems import Problem
 from fulmen.topology.reading.partial_document import ComponentPart
-from fulmen.topology.resource.service import OTHER_PORTS, SERVING, is_port
 from fulmen.topology.resource.spec import TopologySpec
+from fulmen.topology.resource.spec.service import OTHER_PORTS, SERVING, is_port
 
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
 

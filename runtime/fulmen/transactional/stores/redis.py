@@ -21,8 +21,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, NoReturn
 
+from fulmen.api.components.sinks import ServiceUnavailable
 from fulmen.api.context import TopologyContext
-from fulmen.api.sinks import ServiceUnavailable
 from fulmen.api.transactions import TransactionAttempt
 from fulmen.services.errors import StoreError, StoreRefused, StoreUnavailable
 from fulmen.services.pools import shared

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from typing_extensions import override
 
-from fulmen.api.chunks import ChunkBolt, ChunkValues
 from fulmen.api.collector import BasicOutputCollector
-from fulmen.api.combiner import COMBINED, Combiner
 from fulmen.api.components import Outputs
+from fulmen.api.components.chunks import ChunkBolt, ChunkValues
+from fulmen.api.components.combiner import COMBINED, Combiner
 from fulmen.api.context import TopologyContext
 from fulmen.api.declarer import Stream
-from fulmen.api.event_time import RETRACTION, TimeReader, milliseconds
+from fulmen.api.times.event_time import RETRACTION, TimeReader, milliseconds
 from fulmen.api.tuples import Tuple
 from fulmen.errors import FulmenError
 from fulmen.windows.aggregate.adding.aggregates import Aggregates, ColumnRows

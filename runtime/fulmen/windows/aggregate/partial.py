@@ -15,10 +15,10 @@ from typing import Any, NamedTuple, cast
 
 from typing_extensions import override
 
-from fulmen.api.combiner import ANY_TIME, IN_ORDER, Combiner
 from fulmen.api.components import FailedException
+from fulmen.api.components.combiner import ANY_TIME, IN_ORDER, Combiner
 from fulmen.api.declarer import Stream
-from fulmen.api.event_time import TimeReader
+from fulmen.api.times.event_time import TimeReader
 from fulmen.errors import PASSED_ON
 from fulmen.windows.aggregate.adding.aggregates import Aggregates
 from fulmen.windows.aggregate.adding.chunk_rows import ChunkRows, Groups

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from fulmen.api.components import FailedException
 from fulmen.api.declarer import Stream
-from fulmen.api.event_time import MUST_BE, NO_TIMES
+from fulmen.api.times.event_time import MUST_BE, NO_TIMES
 from fulmen.errors import EventTimeError
 from fulmen.expressions.parsing import shown
 from fulmen.expressions.selection import selected, steps_of

@@ -12,11 +12,11 @@ from typing_extensions import override
 
 from fulmen.api.collector import BasicOutputCollector, ErrorCollector
 from fulmen.api.components import FailedException, KeyPart, Outputs
+from fulmen.api.components.many import ManyBolt, ManyCollector, Tuples
 from fulmen.api.context import TopologyContext
 from fulmen.api.declarer import Stream
-from fulmen.api.event_time import RETRACTION, TimeReader, milliseconds
 from fulmen.api.keys import has_nan
-from fulmen.api.many import ManyBolt, ManyCollector, Tuples
+from fulmen.api.times.event_time import RETRACTION, TimeReader, milliseconds
 from fulmen.api.tuples import Tuple
 from fulmen.expressions.condition import RowCondition
 from fulmen.windows.clock import EventClock

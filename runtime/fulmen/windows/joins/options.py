@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, Field, model_validator
 from typing_extensions import override
 
-from fulmen.api.event_time import RETRACTION, milliseconds
+from fulmen.api.times.event_time import RETRACTION, milliseconds
 from fulmen.connectors.options import Duration, Options
 from fulmen.errors import EventTimeError
 from fulmen.windows.options import (

@@ -18,7 +18,7 @@ from fulmen.api.collector import BasicOutputCollector
 from fulmen.api.components import FailedException
 from fulmen.api.context import TopologyContext
 from fulmen.api.declarer import Stream
-from fulmen.api.event_time import RETRACTION, milliseconds
+from fulmen.api.times.event_time import RETRACTION, milliseconds
 from fulmen.api.tuples import Tuple
 from fulmen.windows.inputs import is_retraction
 from fulmen.windows.joins.join import LEFT, RIGHT, Join

@@ -9,7 +9,7 @@ from typing_extensions import override
 
 from fulmen.api.collector import BasicOutputCollector
 from fulmen.api.context import TopologyContext
-from fulmen.api.event_time import milliseconds
+from fulmen.api.times.event_time import milliseconds
 from fulmen.api.tuples import Tuple
 from fulmen.windows.disk import is_on_disk
 from fulmen.windows.inputs import NoEdgesError

@@ -12,7 +12,7 @@ from fulmen.api.collector import Values
 from fulmen.api.components import Outputs
 from fulmen.api.context import TopologyContext
 from fulmen.api.declarer import Stream
-from fulmen.api.event_time import milliseconds
+from fulmen.api.times.event_time import milliseconds
 from fulmen.api.transactions import BatchOutputCollector, TransactionAttempt
 from fulmen.api.tuples import Tuple
 from fulmen.errors import repr_of

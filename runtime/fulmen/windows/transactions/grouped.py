@@ -9,9 +9,9 @@ from typing import Any, ClassVar
 from typing_extensions import override
 
 from fulmen.api.components import FailedException
+from fulmen.api.components.sinks import ERRORS_STREAM
 from fulmen.api.context import TopologyContext
 from fulmen.api.declarer import Stream
-from fulmen.api.sinks import ERRORS_STREAM
 from fulmen.api.transactions import BatchBolt, BatchOutputCollector, TransactionAttempt
 from fulmen.api.tuples import Tuple
 from fulmen.windows.aggregate.adding.aggregates import Aggregates

@@ -13,9 +13,9 @@ from typing_extensions import override
 
 from fulmen.api.collector import OutputCollector
 from fulmen.api.components import Bolt, Outputs
+from fulmen.api.components.returned import refuse_result
 from fulmen.api.context import TopologyContext
 from fulmen.api.declarer import OutputFieldsDeclarer, Stream
-from fulmen.api.returned import refuse_result
 from fulmen.errors import FulmenError
 from fulmen.windows.inputs import NO_WINDOW_ENDS, check_kept, missing_fields
 from fulmen.windows.windowed.options import WindowedOptions

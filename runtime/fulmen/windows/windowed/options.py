@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 from pydantic import BeforeValidator, model_validator
 
-from fulmen.api.event_time import DURATION, milliseconds
+from fulmen.api.times.event_time import DURATION, milliseconds
 from fulmen.connectors.options import Duration, Options
 from fulmen.errors import repr_of
 from fulmen.windows.options import MOST_WINDOWS, Name, TimedOptions

@@ -10,7 +10,7 @@ from hypothesis import event, given, settings
 from hypothesis import strategies as st
 
 from fulmen import Stream, TopologyBuilder
-from fulmen.api.sinks import ServiceUnavailable
+from fulmen.api.components.sinks import ServiceUnavailable
 from fulmen.connectors.base.lookup.holder import TableHolder
 from fulmen.connectors.base.lookup.table import LookupTable, Seen
 from fulmen.connectors.files import FileLookup

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from fulmen.api.sinks import Rows
+from fulmen.api.components.sinks import Rows
 from fulmen.connectors.formats import JsonOptions, encode_each
 
 FIELDS = ("a", "b")

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
-from fulmen.api.sinks import Rows
+from fulmen.api.components.sinks import Rows
 from fulmen.connectors.files.contents import content_of
 from fulmen.connectors.files.options import FileSinkOptions
 from fulmen.connectors.files.reading.records import blocks, each_of

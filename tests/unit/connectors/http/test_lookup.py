@@ -8,7 +8,7 @@ import pytest
 from pydantic import ValidationError
 
 from fulmen import TopologyBuilder
-from fulmen.api.sinks import ServiceUnavailable
+from fulmen.api.components.sinks import ServiceUnavailable
 from fulmen.connectors.http import HttpLookup
 from fulmen.connectors.http.lookup_memory import AnswerCache, CircuitBreaker
 from fulmen.connectors.http.lookup_options import BreakerOptions, CacheOptions, HttpLookupOptions

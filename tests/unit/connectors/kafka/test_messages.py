@@ -5,7 +5,7 @@ from confluent_kafka import KafkaError, KafkaException, Message
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from fulmen.api.sinks import Rows
+from fulmen.api.components.sinks import Rows
 from fulmen.connectors.formats import Malformed
 from fulmen.connectors.formats.base import encode_each
 from fulmen.connectors.kafka import KafkaSinkOptions, KafkaSpoutOptions

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from fulmen.api.sinks import Rows
+from fulmen.api.components.sinks import Rows
 from fulmen.connectors.base.sink import EncoderOfMany
 from fulmen.connectors.formats import encode_each
 from fulmen.connectors.redis.commands import commands

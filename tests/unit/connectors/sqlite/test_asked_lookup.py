@@ -7,7 +7,7 @@ from decimal import Decimal
 import pytest
 
 from fulmen import TopologyBuilder
-from fulmen.api.sinks import ServiceUnavailable
+from fulmen.api.components.sinks import ServiceUnavailable
 from fulmen.connectors.base.lookup import asked
 from fulmen.connectors.sqlite import SqliteLookup
 from fulmen.errors import ValidationFailed

@@ -11,7 +11,7 @@ from fulmen.engine.batches.failures.blame import Fault
 from fulmen.engine.batches.pace.idle import HOLD_SECONDS, WARM_BATCHES
 from fulmen.engine.batches.size.permits import FIRST_PERMIT, LARGEST_PERMIT, MOST_GROWTH
 from fulmen.engine.batches.summaries import commit_work_seconds, fatal_error, work_seconds
-from fulmen.engine.emitting.spout_emits import emit_bytes
+from fulmen.engine.emitting.collectors.spout_emits import emit_bytes
 from fulmen.engine.protocol.deliveries import Deliveries, merged
 from fulmen.engine.protocol.summary import ErrorReport, PendingTimers, Resting, Summary
 from fulmen.engine.time.event_times import WHOLE_TASK

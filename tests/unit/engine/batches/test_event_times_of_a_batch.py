@@ -4,7 +4,7 @@ from fulmen.engine.batches.watermarks import rule_of, watermarks_after
 from fulmen.engine.protocol.summary import Summary
 from fulmen.engine.time.event_times import WHOLE_TASK
 from fulmen.engine.time.watermarks import WatermarkRule, Watermarks
-from fulmen.topology.resource.event_time import EventTime
+from fulmen.topology.resource.spec.event_time import EventTime
 from support.runs.coordinators import placed
 
 PLACED = placed(is_timed=True)

@@ -18,7 +18,7 @@ from fulmen.engine.driver.driver import Stop
 from fulmen.engine.driver.failures.recovery import OUTAGE_TOLD_SECONDS
 from fulmen.engine.protocol.figures.statistics import ERRORS
 from fulmen.errors import TopologyFailed
-from fulmen.kube.contract import DriverPhase
+from fulmen.kube.contract.reports import DriverPhase
 from fulmen.kube.driver.reporting import report_of
 from fulmen.services.errors import StoreRefused
 from fulmen.testing import ListSpout, ManualClock

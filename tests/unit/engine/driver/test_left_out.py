@@ -11,7 +11,7 @@ from fulmen.engine.driver.driver import Stop
 from fulmen.engine.totals.derived_waits import waits_of_drain
 from fulmen.engine.worker.in_process import Crash, InProcessJobs
 from fulmen.errors import TopologyFailed
-from fulmen.kube.contract import DriverPhase
+from fulmen.kube.contract.reports import DriverPhase
 from fulmen.kube.driver.reporting import report_of
 from fulmen.metrics.as_json.topology import TopologyJson
 from fulmen.metrics.snapshot import Snapshot

@@ -20,7 +20,7 @@ from fulmen.engine.protocol.callbacks.calls import Call
 from fulmen.engine.protocol.limits import EngineLimits
 from fulmen.engine.worker.in_process import InProcessJobs
 from fulmen.errors import TopologyFailed
-from fulmen.kube.contract import DriverPhase
+from fulmen.kube.contract.reports import DriverPhase
 from fulmen.kube.driver.event_log import EventLog
 from fulmen.kube.driver.reporting import report_of
 from fulmen.metrics.as_json.topology import TopologyJson

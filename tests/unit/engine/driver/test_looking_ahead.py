@@ -9,7 +9,7 @@ from itertools import cycle
 import pytest
 
 from fulmen import BasicBolt, TopologyBuilder
-from fulmen.api.sinks import Sink
+from fulmen.api.components.sinks import Sink
 from fulmen.connectors.sqlite import SqliteSink
 from fulmen.errors import CheckpointMismatch
 from fulmen.testing import PAUSE, CollectBolt, ListSpout, run

@@ -18,7 +18,7 @@ from fulmen.engine.driver.stop import Stop
 from fulmen.engine.protocol.header import Header
 from fulmen.engine.protocol.limits import LIMITS
 from fulmen.errors import CheckpointError, Denied, Unreachable
-from fulmen.kube.contract import DriverPhase
+from fulmen.kube.contract.reports import DriverPhase
 from fulmen.kube.driver.reporting import report_of
 from fulmen.testing import ListSpout, ManualClock
 from support.parts.hooks import HookBasicBolt, HookBolt, hooks

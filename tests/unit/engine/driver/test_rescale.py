@@ -16,7 +16,7 @@ from fulmen.engine.state.committed_state import read_key, read_state, read_timer
 from fulmen.errors import CheckpointMismatch
 from fulmen.plan import task_key
 from fulmen.testing import CollectBolt, ListSpout, run
-from fulmen.topology.resource.keyed_state import BoltKeyedState
+from fulmen.topology.resource.spec.keyed_state import BoltKeyedState
 from support.parts.hooks import HookBasicBolt, hooks
 from support.runs.engine_runs import make_driver, state_of
 

@@ -22,7 +22,7 @@ from fulmen.engine.driver.edits.restoring import copied, go_back
 from fulmen.engine.state.journals import ENGINE, ROWS
 from fulmen.errors import CheckpointError
 from fulmen.testing import CollectBolt, ListSpout, run
-from fulmen.topology.resource.savepoints import Savepoints
+from fulmen.topology.resource.spec.savepoints import Savepoints
 from support.parts import sink_parts
 from support.parts.sink_parts import Memory, MemorySink, Unrepeatable
 from support.runs.engine_runs import new_store

@@ -15,7 +15,7 @@ from fulmen.engine.driver.taps.wanted_tap import TapRefused, WantedTap
 from fulmen.engine.taps import kept_lines, sampler
 from fulmen.errors import JobFailed
 from fulmen.testing import ListSpout, ManualClock
-from fulmen.topology.resource.tap import Tap
+from fulmen.topology.resource.spec.tap import Tap
 from support.runs.engine_runs import Steady, make_driver, new_store
 
 ALLOWED = Tap(allowed=True, mask=("card",))

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fulmen.engine.emitting.emit_buffer import Buffer
+from fulmen.engine.emitting.collectors.emit_buffer import Buffer
 from fulmen.engine.tuples.sizes import rows_bytes
 
 Point = namedtuple("Point", "x y")

@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fulmen.api.sinks import ServiceUnavailable
+from fulmen.api.components.sinks import ServiceUnavailable
 from fulmen.engine.keyed.stores.local_store import LocalStore
 from fulmen.engine.state.entries import disk_entries, disk_state
 from fulmen.engine.state.entries import segments as segments_module

@@ -4,7 +4,7 @@ import shutil
 
 import pytest
 
-from fulmen.api.sinks import ServiceUnavailable
+from fulmen.api.components.sinks import ServiceUnavailable
 from fulmen.engine.keyed.stores import local_store
 from support.runs.engine_runs import Kept
 from support.stores.disk_states import DiskLife

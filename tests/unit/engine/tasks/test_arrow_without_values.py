@@ -5,7 +5,7 @@ import pytest
 
 from fulmen import ArrowBolt, ArrowSpout, BasicBolt, Bolt, TopologyBuilder
 from fulmen.api import CustomStreamGrouping
-from fulmen.api.sinks import Sink
+from fulmen.api.components.sinks import Sink
 from fulmen.testing import CollectBolt, run
 
 NS = 1767225600000000000

@@ -3,7 +3,7 @@
 import pytest
 
 from fulmen import FailedException, ReportedFailedException
-from fulmen.engine.emitting.collectors import EXPLICIT
+from fulmen.engine.emitting.collectors.bolt_collectors import EXPLICIT
 from fulmen.errors import TopologyFailed
 from fulmen.testing import EOF, CollectBolt, run
 from support.parts.hooks import (

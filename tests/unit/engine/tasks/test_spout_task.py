@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 
 from fulmen import BasicBolt, FailedException, ManyBolt, TopologyBuilder
-from fulmen.engine.emitting.spout_emits import MOST_AT_ONCE, emit_bytes
+from fulmen.engine.emitting.collectors.spout_emits import MOST_AT_ONCE, emit_bytes
 from fulmen.testing import PAUSE, CollectBolt, ListSpout, Message, run
 from support.parts.hooks import (
     BatchedSpout,

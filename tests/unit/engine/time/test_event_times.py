@@ -6,10 +6,10 @@ from zoneinfo import ZoneInfo
 import pyarrow as pa
 import pytest
 
-from fulmen.api.event_time import TimeReader
+from fulmen.api.times.event_time import TimeReader
 from fulmen.engine.time.event_times import StreamTimes, newest_by_part
 from fulmen.engine.tuples.tuple_rows import TupleRows
-from fulmen.topology.resource.event_time import EventTime
+from fulmen.topology.resource.spec.event_time import EventTime
 
 
 class Unreadable:

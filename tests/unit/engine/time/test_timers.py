@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fulmen import ArrowBolt, BasicBolt, Bolt, TopologyBuilder
-from fulmen.api.timers import Timers
+from fulmen.api.times.timers import Timers
 from fulmen.checkpoint import load
 from fulmen.engine.batches.pace.next_timers import RARE, NextTimers
 from fulmen.engine.driver.driver import Stop

@@ -6,7 +6,7 @@ import json
 import pytest
 from pydantic import ValidationError
 
-from fulmen.topology.resource.pods import Pod
+from fulmen.topology.resource.spec.pods import Pod
 from fulmen_operator.acceptance.pod_security import forbidden
 from fulmen_operator.manifests.pod_template import with_template
 from fulmen_operator.settings import Settings

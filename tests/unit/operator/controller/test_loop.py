@@ -5,7 +5,7 @@ import asyncio
 import pytest
 from prometheus_client import REGISTRY
 
-from fulmen.kube.contract import DriverPhase, Report
+from fulmen.kube.contract.reports import DriverPhase, Report
 from fulmen_operator import metrics
 from fulmen_operator.controller.loop import Memory, work
 from fulmen_operator.controller.queue import LIGHT_SECONDS, REST, Queue

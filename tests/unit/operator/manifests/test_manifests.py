@@ -3,6 +3,7 @@
 import pytest
 
 from fulmen.kube import contract
+from fulmen.kube.contract.revisions import Images
 from fulmen_operator.acceptance.judge import Accepted, judge
 from fulmen_operator.manifests.common import marked
 from fulmen_operator.manifests.merge import merged
@@ -35,7 +36,7 @@ def started(seen, attempt, settings=Settings()):  # noqa: B008
 
 
 def preflight_of(seen, driver="mine:1", worker="mine:1"):
-    images = contract.Images(driver=driver, worker=worker)
+    images = Images(driver=driver, worker=worker)
     return preflight_pod(seen, accepted_of(seen).model_copy(update={"images": images}), "")
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from fulmen.kube.contract import Mounts, Revision
+from fulmen.kube.contract.revisions import Mounts, Revision
 from fulmen_operator.acceptance.judge import judge
 from fulmen_operator.manifests.revisions import hash_in, new_revision
 from fulmen_operator.settings import Settings

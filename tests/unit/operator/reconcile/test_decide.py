@@ -6,7 +6,8 @@ from dataclasses import replace
 import pytest
 
 from fulmen.kube import contract
-from fulmen.kube.contract import DriverPhase, Ended, Hosted, Mistake, Report, ReportedSavepoints
+from fulmen.kube.contract.endings import Ended, Mistake
+from fulmen.kube.contract.reports import DriverPhase, Hosted, Report, ReportedSavepoints
 from fulmen_operator.manifests.common import marked
 from fulmen_operator.model import Trial, text_of
 from fulmen_operator.reconcile.decide import decide, is_as_wanted

@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from fulmen.kube.contract import Ended
+from fulmen.kube.contract.endings import Ended
 from fulmen_operator.model import text_of, time_of
 from fulmen_operator.reconcile.pod_states import Next, death_of, ending_of, report_of, waiting_for
 

@@ -3,7 +3,8 @@
 import pytest
 
 from fulmen.kube import contract
-from fulmen.kube.contract import Directive, DriverPhase, Report
+from fulmen.kube.contract.reports import DriverPhase, Report
+from fulmen.kube.contract.revisions import Directive
 from support.operator.fake_cluster import FakeCluster
 from support.operator.operated import CODE, OTHER_CODE, summary
 

@@ -6,7 +6,7 @@ from functools import cache
 
 import pytest
 
-from fulmen.kube.contract import Ended, Mistake
+from fulmen.kube.contract.endings import Ended, Mistake
 from fulmen_operator.cluster.api import CallFailed
 from fulmen_operator.cluster.fence import FencedServer
 from fulmen_operator.controller.loop import Memory

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from fulmen.kube.contract import DriverPhase, Report
+from fulmen.kube.contract.reports import DriverPhase, Report
 from fulmen_operator.controller.loop import Memory
 from fulmen_operator.model import text_of
 from support.cli.documents import ABSENT

@@ -2,7 +2,8 @@
 
 import pytest
 
-from fulmen.kube.contract import DriverPhase, Ended, Hosted, Mistake, Outage, Report
+from fulmen.kube.contract.endings import Ended, Mistake
+from fulmen.kube.contract.reports import DriverPhase, Hosted, Outage, Report
 from fulmen_operator.controller.loop import AGAIN_SECONDS
 from fulmen_operator.model import text_of
 from support.operator.fake_cluster import FakeCluster

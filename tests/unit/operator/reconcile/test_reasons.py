@@ -5,7 +5,8 @@ from typing import get_args
 
 import pytest
 
-from fulmen.kube.contract import EndReason, OutageReason
+from fulmen.kube.contract.endings import EndReason
+from fulmen.kube.contract.reports import OutageReason
 from fulmen.topology.resource.status import State
 from fulmen_operator.reasons import News, Reason, news_of
 from support.cluster.reasons import PAGE, explained

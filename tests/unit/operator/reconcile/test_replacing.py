@@ -6,7 +6,8 @@ import pytest
 
 from fulmen.errors import CodeError
 from fulmen.kube.container.ending import of_error
-from fulmen.kube.contract import DriverPhase, Ended, Mistake, Report
+from fulmen.kube.contract.endings import Ended, Mistake
+from fulmen.kube.contract.reports import DriverPhase, Report
 from fulmen_operator.cluster.api import CallFailed
 from support.operator.fake_cluster import FakeCluster
 from support.operator.operated import CODE, OTHER_CODE, put_parts, summary, waiting

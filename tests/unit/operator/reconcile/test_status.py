@@ -5,7 +5,8 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from fulmen.kube.contract import Directive, DriverPhase, Hosted, Report, ReportedError, Revision
+from fulmen.kube.contract.reports import DriverPhase, Hosted, Report, ReportedError
+from fulmen.kube.contract.revisions import Directive, Revision
 from fulmen.topology.reading.field_problems import parse
 from fulmen.topology.resource.status import Condition, Placement, TopologyStatus
 from fulmen_operator.model import DecisionRefusal, Observed

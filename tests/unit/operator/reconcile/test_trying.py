@@ -2,7 +2,8 @@
 
 import pytest
 
-from fulmen.kube.contract import DriverPhase, Ended, Report, ReportedError
+from fulmen.kube.contract.endings import Ended
+from fulmen.kube.contract.reports import DriverPhase, Report, ReportedError
 from support.operator.fake_cluster import FakeCluster
 from support.operator.operated import CODE, OTHER_CODE, summary, waiting
 

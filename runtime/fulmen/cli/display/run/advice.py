@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from fulmen.api.sinks import ERRORS_STREAM
+from fulmen.api.components.sinks import ERRORS_STREAM
 from fulmen.api.tuples import TICK_COMPONENT, TICK_STREAM
 from fulmen.cli.display.formats import count, milliseconds
 from fulmen.engine.protocol.figures.statistics import (

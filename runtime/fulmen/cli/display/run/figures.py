@@ -4,8 +4,8 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from rich.text import Text
 
-from fulmen.api.event_time import LATE
 from fulmen.api.signals import Lag
+from fulmen.api.times.event_time import LATE
 from fulmen.cli.display.formats import count, elapsed, item, line, milliseconds, sentence
 from fulmen.cli.display.output import FiguresTable
 from fulmen.cli.display.run.meter import (

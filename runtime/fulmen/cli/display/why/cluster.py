@@ -11,7 +11,7 @@ from fulmen.cli.display.topologies import scaling_sentence
 from fulmen.cli.display.why.explanations import explanation_of, plain
 from fulmen.cli.display.why.finding import Finding, cure_of, sentence
 from fulmen.kube.contract import PAUSED_ANNOTATION, RUNNING
-from fulmen.topology.resource.autoscale import LIMITED
+from fulmen.topology.resource.spec.autoscale import LIMITED
 
 EVENTS_SHOWN = 5
 SAME_WORDS = 100

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from pydantic import BaseModel
 
-from fulmen.api.event_time import TOO_LATE
+from fulmen.api.times.event_time import TOO_LATE
 from fulmen.api.tuples import TICK_COMPONENT, TICK_STREAM
 from fulmen.cli.display.formats import age, count, milliseconds, several
 from fulmen.cli.display.run.advice import LETTERS_CURE, not_acked_by, not_anchored_sentence

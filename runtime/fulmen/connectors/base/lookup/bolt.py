@@ -14,9 +14,9 @@ from typing import Any, ClassVar
 from typing_extensions import override
 
 from fulmen.api.components import Outputs
+from fulmen.api.components.many import ManyBolt, ManyCollector, Tuples
 from fulmen.api.context import TopologyContext
 from fulmen.api.declarer import DEFAULT_STREAM, Stream
-from fulmen.api.many import ManyBolt, ManyCollector, Tuples
 from fulmen.connectors.base.lookup.asked import AskedIndex
 from fulmen.connectors.base.lookup.holder import TableHolder
 from fulmen.connectors.base.lookup.index import TableIndex

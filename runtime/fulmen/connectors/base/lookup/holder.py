@@ -16,7 +16,7 @@ from concurrent.futures import Future
 from contextlib import contextmanager
 from threading import RLock, Thread
 
-from fulmen.api.sinks import ServiceUnavailable
+from fulmen.api.components.sinks import ServiceUnavailable
 from fulmen.connectors.base.lookup.index import TableIndex
 from fulmen.connectors.base.lookup.table import LookupTable, Seen, TableError
 from fulmen.errors import text_of

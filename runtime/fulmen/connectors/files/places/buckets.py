@@ -20,7 +20,7 @@ from obstore.exceptions import (
     UnauthenticatedError,
 )
 
-from fulmen.api.sinks import ServiceUnavailable
+from fulmen.api.components.sinks import ServiceUnavailable
 from fulmen.connectors.files.places.listing import objects_below
 from fulmen.connectors.files.places.local import (
     BadPlace,

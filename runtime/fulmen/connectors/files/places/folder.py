@@ -7,7 +7,7 @@ import os
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 
-from fulmen.api.sinks import ServiceUnavailable
+from fulmen.api.components.sinks import ServiceUnavailable
 from fulmen.connectors.files.places.local import BadPlace
 from fulmen.own_files import fsync_folder
 

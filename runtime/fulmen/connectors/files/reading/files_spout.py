@@ -15,8 +15,8 @@ from typing import Any, ClassVar
 
 from typing_extensions import override
 
-from fulmen.api.kept import Kept
-from fulmen.api.sinks import ServiceUnavailable
+from fulmen.api.components.kept import Kept
+from fulmen.api.components.sinks import ServiceUnavailable
 from fulmen.connectors.base.source import Source
 from fulmen.connectors.files.dealt_files import deal
 from fulmen.connectors.files.owners import number_of

@@ -9,9 +9,9 @@ from typing import Any
 import pyarrow as pa
 from typing_extensions import override
 
-from fulmen.api.arrow import ArrowSpout
+from fulmen.api.components.arrow import ArrowSpout
+from fulmen.api.components.sinks import ServiceUnavailable
 from fulmen.api.declarer import Stream
-from fulmen.api.sinks import ServiceUnavailable
 from fulmen.connectors.files.columns import is_of
 from fulmen.connectors.files.options import ParquetSpoutOptions
 from fulmen.connectors.files.places.local import Changed, GoneFile, UnreadableFile

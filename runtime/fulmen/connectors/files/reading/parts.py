@@ -14,10 +14,10 @@ from typing import Any, NamedTuple
 
 from typing_extensions import override
 
+from fulmen.api.components.kept import Kept
+from fulmen.api.components.sinks import ERRORS_STREAM, ServiceUnavailable
 from fulmen.api.context import TopologyContext
 from fulmen.api.declarer import DEFAULT_STREAM
-from fulmen.api.kept import Kept
-from fulmen.api.sinks import ERRORS_STREAM, ServiceUnavailable
 from fulmen.api.transactions import BatchOutputCollector, TransactionAttempt
 from fulmen.connectors.base.parts import TransactionParts
 from fulmen.connectors.files.dealt_files import deal

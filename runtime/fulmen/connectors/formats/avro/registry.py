@@ -23,7 +23,7 @@ from confluent_kafka.schema_registry import Schema as Registered
 from confluent_kafka.schema_registry import SchemaRegistryClient
 from confluent_kafka.schema_registry.error import OAuthTokenError, SchemaRegistryError
 
-from fulmen.api.sinks import ServiceUnavailable
+from fulmen.api.components.sinks import ServiceUnavailable
 from fulmen.connectors.formats.avro.bounds import BoundedSchema
 from fulmen.connectors.formats.avro.schemas import Schema, parsed, said
 from fulmen.connectors.formats.avro.settings import AvroSettings

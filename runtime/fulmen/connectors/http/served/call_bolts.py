@@ -14,9 +14,9 @@ from typing_extensions import override
 
 from fulmen.api.collector import BasicOutputCollector
 from fulmen.api.components import BasicBolt, Bolt
+from fulmen.api.components.sinks import ServiceUnavailable
 from fulmen.api.context import TopologyContext
 from fulmen.api.declarer import Stream
-from fulmen.api.sinks import ServiceUnavailable
 from fulmen.api.tuples import Tuple
 from fulmen.connectors.formats.values import DEFAULT
 from fulmen.connectors.http.served.options import CALL, ReturnOptions

@@ -24,9 +24,9 @@ from aiohttp import web
 from typing_extensions import override
 
 from fulmen.api.components import Outputs
+from fulmen.api.components.kept import Kept
 from fulmen.api.declarer import DEFAULT_STREAM, Stream
-from fulmen.api.event_time import milliseconds
-from fulmen.api.kept import Kept
+from fulmen.api.times.event_time import milliseconds
 from fulmen.connectors.base.redealing import refuse_own_fields
 from fulmen.connectors.formats import Malformed
 from fulmen.connectors.http.served.call_bolts import OVER, call_name, number_of

@@ -8,7 +8,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, field_validator, model_validator
 
-from fulmen.api.event_time import milliseconds
+from fulmen.api.times.event_time import milliseconds
 from fulmen.connectors.formats.options import AnyFormat, JsonOptions, Names
 from fulmen.connectors.options import Duration, Options
 

@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from aiohttp import web
 from typing_extensions import override
 
-from fulmen.api.sinks import ServiceUnavailable
+from fulmen.api.components.sinks import ServiceUnavailable
 from fulmen.connectors.base.source import MessageSource
 from fulmen.connectors.http.served.listening.listener import Listener
 from fulmen.connectors.http.served.listening.received import Received, Reply, later

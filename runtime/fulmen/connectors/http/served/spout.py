@@ -19,10 +19,10 @@ from aiohttp import web
 from typing_extensions import override
 
 from fulmen.api.components import Outputs
+from fulmen.api.components.kept import Kept
+from fulmen.api.components.sinks import ServiceUnavailable
 from fulmen.api.declarer import DEFAULT_STREAM, Stream
-from fulmen.api.event_time import milliseconds
-from fulmen.api.kept import Kept
-from fulmen.api.sinks import ServiceUnavailable
+from fulmen.api.times.event_time import milliseconds
 from fulmen.connectors.base.blocks import EmittedBlocks
 from fulmen.connectors.base.redealing import refuse_own_fields
 from fulmen.connectors.formats import Malformed

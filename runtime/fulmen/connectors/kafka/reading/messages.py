@@ -9,8 +9,8 @@ from typing import Any
 
 from confluent_kafka import Message
 
+from fulmen.api.components.sinks import ERRORS_STREAM
 from fulmen.api.declarer import DEFAULT_STREAM
-from fulmen.api.sinks import ERRORS_STREAM
 from fulmen.connectors.formats import (
     AvroKeyOptions,
     BytesOptions,

@@ -18,8 +18,8 @@ from typing import NamedTuple
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message
 
+from fulmen.api.components.sinks import ERRORS_STREAM
 from fulmen.api.context import TopologyContext
-from fulmen.api.sinks import ERRORS_STREAM
 from fulmen.api.transactions import BatchOutputCollector, TransactionAttempt
 from fulmen.connectors.base.parts import TransactionParts
 from fulmen.connectors.base.recurring import Recurring

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from confluent_kafka import KafkaError, KafkaException
 
-from fulmen.api.sinks import ServiceUnavailable
+from fulmen.api.components.sinks import ServiceUnavailable
 from fulmen.connectors.kafka.reading.topic import Description, Topic
 from fulmen.services.kafka import (
     NO_TOPIC,

@@ -17,7 +17,7 @@ from collections.abc import Sequence
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
 
-from fulmen.api.sinks import Mark, Rows
+from fulmen.api.components.sinks import Mark, Rows
 from fulmen.connectors.kafka.writing.marks import Written
 from fulmen.connectors.kafka.writing.producing import (
     Limits,

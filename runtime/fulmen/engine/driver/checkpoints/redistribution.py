@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from fulmen.api.components import Component
-from fulmen.api.kept import Kept
+from fulmen.api.components.kept import Kept
 from fulmen.checkpoint.rewriting import Journals
 from fulmen.checkpoint.rewriting import Update as Record
 from fulmen.engine.state.entries.keyed_state import KeyedState

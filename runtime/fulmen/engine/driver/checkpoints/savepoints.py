@@ -19,7 +19,7 @@ from pathlib import Path
 from fulmen.checkpoint import Manifest, Store
 from fulmen.checkpoint.savepoints.pins import PINS, Pin, Pins, check_name, pins_in, pins_section
 from fulmen.errors import AlreadyExists, CheckpointError, FulmenError, NotFound, Unreachable
-from fulmen.topology.resource.savepoints import Savepoints as Policy
+from fulmen.topology.resource.spec.savepoints import Savepoints as Policy
 
 ASKED = "savepoints/asked/"
 """Objects with wishes, each named after its savepoint."""

@@ -46,8 +46,8 @@ from fulmen.engine.driver.edits.sink_ids import kept_ids, with_sinks
 from fulmen.engine.state.journals import ENGINE, MARK, ROWS
 from fulmen.engine.state.messages.unwritten_rows import new_id, packed_point
 from fulmen.errors import AlreadyExists, CheckpointError
-from fulmen.topology.resource.savepoints import RestoreFrom
 from fulmen.topology.resource.spec import Topology
+from fulmen.topology.resource.spec.savepoints import RestoreFrom
 
 RESTORED = "restored"
 """The section with what `spec.restoreFrom` named when it was done last."""

@@ -25,7 +25,7 @@ from fulmen.engine.protocol.header import Header
 from fulmen.engine.protocol.placed_topology import CurrentTopology, PlacedTopology
 from fulmen.engine.protocol.summary import Summary
 from fulmen.engine.taps.kept_lines import KeptLines
-from fulmen.topology.resource.tap import Tap
+from fulmen.topology.resource.spec.tap import Tap
 
 MOST_TAPS = 8
 MOST_TUPLES, MOST_OF_A_TREE = 20, 200

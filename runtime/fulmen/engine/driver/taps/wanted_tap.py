@@ -13,7 +13,7 @@ from fulmen.engine.taps.sampler import fields_of
 from fulmen.errors import FulmenError
 from fulmen.topology.problems import did_you_mean, there_are
 from fulmen.topology.resource.spec import BoltSpec
-from fulmen.topology.resource.tap import Tap
+from fulmen.topology.resource.spec.tap import Tap
 
 NEXT = "next"
 

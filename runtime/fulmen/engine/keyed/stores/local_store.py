@@ -29,7 +29,7 @@ from rocksdict import (
     WriteBufferManager,
 )
 
-from fulmen.api.sinks import ServiceUnavailable
+from fulmen.api.components.sinks import ServiceUnavailable
 
 T = TypeVar("T")
 CACHE_BYTES = 128 << 20

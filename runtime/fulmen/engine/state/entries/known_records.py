@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import repeat
 from typing import Any
 
-from fulmen.api.sinks import ServiceUnavailable
+from fulmen.api.components.sinks import ServiceUnavailable
 from fulmen.engine.keyed.stores.key_bytes import bytes_of
 from fulmen.engine.keyed.stores.local_store import LocalStore
 from fulmen.engine.state.entries.disk_records import EntryRecord

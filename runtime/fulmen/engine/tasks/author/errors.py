@@ -8,8 +8,8 @@ from __future__ import annotations
 import traceback
 from types import CodeType
 
+from fulmen.api.components.sinks import ServiceUnavailable
 from fulmen.api.marks import StoreMismatch
-from fulmen.api.sinks import ServiceUnavailable
 from fulmen.causes import causes_of
 from fulmen.engine.protocol.summary import ErrorReport
 from fulmen.errors import FulmenError, text_of

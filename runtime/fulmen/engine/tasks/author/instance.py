@@ -11,7 +11,7 @@ from functools import partial
 from typing import Any, Protocol, TypeVar
 
 from fulmen.api.components import Bolt, Component, Spout
-from fulmen.api.returned import refuse_unrun
+from fulmen.api.components.returned import refuse_unrun
 from fulmen.checkpoint.rewriting import Journals, Update
 from fulmen.engine.protocol.callbacks.calls import CALLS
 from fulmen.engine.state.entries.disk_journals import restored_entries

@@ -11,10 +11,10 @@ import numpy.typing as npt
 from typing_extensions import override
 
 from fulmen.api.components import Bolt
-from fulmen.api.returned import refuse_result
+from fulmen.api.components.returned import refuse_result
 from fulmen.api.tuples import HELD, TICK_COMPONENT, Held, Tuple
-from fulmen.engine.emitting.collectors import BoltCollector
-from fulmen.engine.emitting.emit_buffer import Buffer
+from fulmen.engine.emitting.collectors.bolt_collectors import BoltCollector
+from fulmen.engine.emitting.collectors.emit_buffer import Buffer
 from fulmen.engine.emitting.outbox import Outbox
 from fulmen.engine.protocol.callbacks.forks import FORKED, end_child
 from fulmen.engine.protocol.figures.statistics import ACKED, FAILED, add_chunk, add_task

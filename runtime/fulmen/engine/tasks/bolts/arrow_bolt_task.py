@@ -9,10 +9,10 @@ import numpy as np
 import pyarrow as pa
 from typing_extensions import override
 
-from fulmen.api.arrow import ArrowBolt
-from fulmen.api.returned import refuse_result
+from fulmen.api.components.arrow import ArrowBolt
+from fulmen.api.components.returned import refuse_result
 from fulmen.api.tuples import TICK_COMPONENT
-from fulmen.engine.emitting.arrow_collectors import ArrowCollector
+from fulmen.engine.emitting.collectors.arrow_collectors import ArrowCollector
 from fulmen.engine.emitting.outbox import Outbox
 from fulmen.engine.tasks.bolts.bolt_task import BoltTask
 from fulmen.engine.tuples.chunk import Chunk, Ids

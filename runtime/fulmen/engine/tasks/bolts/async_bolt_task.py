@@ -14,10 +14,10 @@ from typing import Any
 from typing_extensions import override
 
 from fulmen.api.collector import BasicOutputCollector, Values
+from fulmen.api.components.returned import refuse_result
 from fulmen.api.declarer import DEFAULT_STREAM
-from fulmen.api.returned import refuse_result
 from fulmen.api.tuples import HELD, Tuple
-from fulmen.engine.emitting.collectors import BasicCollector
+from fulmen.engine.emitting.collectors.bolt_collectors import BasicCollector
 from fulmen.engine.protocol.callbacks.forks import end_child
 from fulmen.engine.tasks.author.event_loop import complete
 from fulmen.engine.tasks.bolts.anchoring_bolt_task import AnchoringBoltTask

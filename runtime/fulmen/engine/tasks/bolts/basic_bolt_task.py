@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 from typing_extensions import override
 
-from fulmen.api.chunks import ChunkBolt
 from fulmen.api.components import BasicBolt
-from fulmen.api.many import ManyBolt
-from fulmen.api.returned import refuse_result
+from fulmen.api.components.chunks import ChunkBolt
+from fulmen.api.components.many import ManyBolt
+from fulmen.api.components.returned import refuse_result
 from fulmen.api.tuples import HELD, TICK_COMPONENT, Tuple
-from fulmen.engine.emitting.collectors import BasicCollector
+from fulmen.engine.emitting.collectors.bolt_collectors import BasicCollector
 from fulmen.engine.protocol.callbacks.forks import FORKED, end_child
 from fulmen.engine.tasks.bolts.bolt_task import BoltTask
 from fulmen.engine.tasks.bolts.kept_tuples import OURS, held

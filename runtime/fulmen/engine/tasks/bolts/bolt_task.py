@@ -16,12 +16,12 @@ import numpy.typing as npt
 from typing_extensions import override
 
 from fulmen.api.components import FailedException, ReportedFailedException, overrides
+from fulmen.api.components.sinks import ServiceUnavailable
 from fulmen.api.marks import StoreMismatch
-from fulmen.api.sinks import ServiceUnavailable
 from fulmen.api.tuples import DRAIN_STREAM, END_STREAM, FINISH_STREAM, TICK_COMPONENT, TICK_STREAM
 from fulmen.checkpoint.rewriting import Journals
-from fulmen.engine.emitting.collectors import not_a_list
-from fulmen.engine.emitting.emit_buffer import Buffer
+from fulmen.engine.emitting.collectors.emit_buffer import Buffer
+from fulmen.engine.emitting.collectors.emitter import not_a_list
 from fulmen.engine.emitting.outbox import Outbox
 from fulmen.engine.protocol.callbacks.calls import CALLS
 from fulmen.engine.protocol.callbacks.forks import end_child

@@ -9,11 +9,12 @@ from typing_extensions import override
 
 from fulmen.api.collector import Values
 from fulmen.api.components import FailedException
+from fulmen.api.components.many import ManyCollector, Tuples
+from fulmen.api.components.returned import refuse_unrun
 from fulmen.api.declarer import DEFAULT_STREAM
-from fulmen.api.many import ManyCollector, Tuples
-from fulmen.api.returned import refuse_unrun
 from fulmen.api.tuples import Tuple
-from fulmen.engine.emitting.collectors import BasicCollector, outside, reason_text, shown
+from fulmen.engine.emitting.collectors.bolt_collectors import BasicCollector, reason_text
+from fulmen.engine.emitting.collectors.emitter import outside, shown
 from fulmen.engine.tuples.chunk import Chunk
 from fulmen.errors import CollectorError, StreamError
 

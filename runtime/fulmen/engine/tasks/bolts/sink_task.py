@@ -14,14 +14,14 @@ from typing import Any, ClassVar
 from typing_extensions import override
 
 from fulmen.api.components import FailedException, ReportedFailedException
+from fulmen.api.components.returned import refuse_unrun
+from fulmen.api.components.sinks import ERRORS_STREAM, Mark, Rows, ServiceUnavailable, Sink
 from fulmen.api.declarer import ANY_STREAM
 from fulmen.api.marks import Point, StoreMismatch
-from fulmen.api.returned import refuse_unrun
-from fulmen.api.sinks import ERRORS_STREAM, Mark, Rows, ServiceUnavailable, Sink
 from fulmen.api.tuples import END_STREAM, TICK_COMPONENT
 from fulmen.checkpoint.rewriting import Journals
 from fulmen.engine.acking.root_ids import without_traced
-from fulmen.engine.emitting.collectors import BasicCollector
+from fulmen.engine.emitting.collectors.bolt_collectors import BasicCollector
 from fulmen.engine.emitting.outbox import Outbox
 from fulmen.engine.protocol.callbacks.calls import CALLS
 from fulmen.engine.protocol.callbacks.forks import end_child

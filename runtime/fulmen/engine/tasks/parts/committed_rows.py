@@ -17,8 +17,8 @@ from typing import Any
 
 from typing_extensions import override
 
+from fulmen.api.components.sinks import Mark, Rows
 from fulmen.api.marks import Point
-from fulmen.api.sinks import Mark, Rows
 from fulmen.checkpoint.rewriting import Journals, Update
 from fulmen.engine.state.journals import MARK, ROWS
 from fulmen.engine.state.messages.unwritten_rows import (

@@ -9,7 +9,7 @@ from typing import Any
 from typing_extensions import override
 
 from fulmen.api.components import Component, StatefulBolt, overrides
-from fulmen.api.sinks import ServiceUnavailable
+from fulmen.api.components.sinks import ServiceUnavailable
 from fulmen.api.tuples import TIMER_STREAM
 from fulmen.engine.keyed.evidence import Evidence
 from fulmen.engine.keyed.homes import KeyFields, is_of_ttl, part_of

@@ -16,9 +16,9 @@ from typing_extensions import override
 
 from fulmen.api.declarer import DEAD_LETTERS
 from fulmen.engine.acking.root_ids import first_root, root_ids
+from fulmen.engine.emitting.collectors.spout_emits import Emits
 from fulmen.engine.emitting.outbox import Outbox
 from fulmen.engine.emitting.routes import Routes
-from fulmen.engine.emitting.spout_emits import Emits
 from fulmen.engine.protocol.deliveries import NOTHING_ENDED, Deliveries
 from fulmen.engine.protocol.figures.statistics import DEAD_LETTERED, DROPPED, REPLAYED
 from fulmen.engine.protocol.figures.trace_notes import TraceNotes

@@ -8,7 +8,7 @@ from typing import Any
 from typing_extensions import override
 
 from fulmen.api.declarer import DEAD_LETTERS
-from fulmen.api.timers import WindowCalls
+from fulmen.api.times.timers import WindowCalls
 from fulmen.api.tuples import DRAIN_STREAM, END_STREAM, TICK_COMPONENT, TICK_STREAM, TIMER_STREAM
 from fulmen.engine.emitting.outbox import Outbox
 from fulmen.engine.protocol.callbacks.call_names import (

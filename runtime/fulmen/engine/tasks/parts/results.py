@@ -17,9 +17,9 @@ from typing_extensions import override
 from fulmen.api.declarer import DEAD_LETTERS
 from fulmen.api.tuples import TICK_COMPONENT
 from fulmen.checkpoint.rewriting import Journals, Update
+from fulmen.engine.emitting.collectors.spout_emits import Emits
 from fulmen.engine.emitting.outbox import Outbox
 from fulmen.engine.emitting.routes import Chosen
-from fulmen.engine.emitting.spout_emits import Emits
 from fulmen.engine.protocol.deliveries import Deliveries
 from fulmen.engine.protocol.figures.statistics import DEAD_LETTERED, PENDING_RESULTS
 from fulmen.engine.protocol.header import Header

@@ -11,8 +11,8 @@ from fulmen.api.components import Spout, overrides
 from fulmen.api.declarer import DEAD_LETTERS
 from fulmen.checkpoint.rewriting import Journals, Update
 from fulmen.engine.acking.root_ids import without_traced
+from fulmen.engine.emitting.collectors.spout_emits import Emits
 from fulmen.engine.emitting.outbox import Outbox
-from fulmen.engine.emitting.spout_emits import Emits
 from fulmen.engine.protocol.deliveries import Deliveries
 from fulmen.engine.protocol.figures.statistics import DROPPED, PENDING_MESSAGES
 from fulmen.engine.protocol.figures.trace_notes import TraceNotes

@@ -13,8 +13,8 @@ from typing import Any
 from typing_extensions import override
 
 from fulmen.api.components import overrides
-from fulmen.api.event_time import milliseconds
-from fulmen.api.timers import Timers
+from fulmen.api.times.event_time import milliseconds
+from fulmen.api.times.timers import Timers
 from fulmen.api.tuples import TICK_COMPONENT, TIMER_STREAM
 from fulmen.checkpoint.rewriting import Journals, Update
 from fulmen.engine.keyed.homes import TTL, is_of_ttl

@@ -7,16 +7,16 @@ from typing import Any, NamedTuple
 
 from typing_extensions import override
 
-from fulmen.api.arrow import ArrowSpout
 from fulmen.api.components import Spout, overrides
-from fulmen.api.returned import answer_of, refuse_unrun
+from fulmen.api.components.arrow import ArrowSpout
+from fulmen.api.components.returned import answer_of, refuse_unrun
 from fulmen.checkpoint.rewriting import Journals
-from fulmen.engine.emitting.arrow_collectors import ArrowEmits, listed
-from fulmen.engine.emitting.collectors import not_a_list
-from fulmen.engine.emitting.emit_buffer import Buffer
+from fulmen.engine.emitting.collectors.arrow_collectors import ArrowEmits, listed
+from fulmen.engine.emitting.collectors.emit_buffer import Buffer
+from fulmen.engine.emitting.collectors.emitter import not_a_list
+from fulmen.engine.emitting.collectors.spout_collector import SpoutCollector
+from fulmen.engine.emitting.collectors.spout_emits import EmitRoom, Emits
 from fulmen.engine.emitting.outbox import Outbox
-from fulmen.engine.emitting.spout_collector import SpoutCollector
-from fulmen.engine.emitting.spout_emits import EmitRoom, Emits
 from fulmen.engine.protocol.callbacks.calls import CALLS
 from fulmen.engine.protocol.callbacks.forks import FORKED, end_child
 from fulmen.engine.protocol.deliveries import Deliveries

@@ -16,14 +16,14 @@ import numpy as np
 from typing_extensions import override
 
 from fulmen.api.components import FailedException
+from fulmen.api.components.returned import refuse_result
+from fulmen.api.components.sinks import ServiceUnavailable
 from fulmen.api.marks import CommitPhase, StoreMismatch
-from fulmen.api.returned import refuse_result
 from fulmen.api.signals import Signals
-from fulmen.api.sinks import ServiceUnavailable
 from fulmen.api.transactions import TransactionAttempt
 from fulmen.api.tuples import FINISH_STREAM, HELD, Tuple
 from fulmen.checkpoint.rewriting import Journals, Update
-from fulmen.engine.emitting.emit_buffer import Buffer
+from fulmen.engine.emitting.collectors.emit_buffer import Buffer
 from fulmen.engine.emitting.outbox import Outbox
 from fulmen.engine.protocol.callbacks.forks import FORKED, end_child
 from fulmen.engine.protocol.summary import Summary

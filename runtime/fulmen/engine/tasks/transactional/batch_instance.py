@@ -10,12 +10,12 @@ from sys import getrefcount
 from typing_extensions import override
 
 from fulmen.api.collector import Values
+from fulmen.api.components.returned import refuse_unrun
 from fulmen.api.declarer import DEFAULT_STREAM
-from fulmen.api.returned import refuse_unrun
 from fulmen.api.signals import Signals
 from fulmen.api.transactions import BatchBolt, BatchOutputCollector, TransactionAttempt
-from fulmen.engine.emitting.collectors import Emitter
-from fulmen.engine.emitting.emit_buffer import UNSHARED, Buffer
+from fulmen.engine.emitting.collectors.emit_buffer import UNSHARED, Buffer
+from fulmen.engine.emitting.collectors.emitter import Emitter
 
 
 class BatchCollector(Emitter, BatchOutputCollector):

@@ -17,8 +17,8 @@ from typing import Any
 from typing_extensions import override
 
 from fulmen.api.components import FailedException
-from fulmen.api.returned import refuse_result, refuse_unrun
-from fulmen.api.sinks import ServiceUnavailable
+from fulmen.api.components.returned import refuse_result, refuse_unrun
+from fulmen.api.components.sinks import ServiceUnavailable
 from fulmen.api.transactional_spouts import (
     OpaquePartitionedTransactionalSpout,
     PartitionedTransactionalSpout,
@@ -26,7 +26,7 @@ from fulmen.api.transactional_spouts import (
 )
 from fulmen.api.transactions import TransactionAttempt
 from fulmen.checkpoint.rewriting import Journals
-from fulmen.engine.emitting.collectors import not_a_list
+from fulmen.engine.emitting.collectors.emitter import not_a_list
 from fulmen.engine.emitting.outbox import Outbox
 from fulmen.engine.protocol.callbacks.calls import CALLS
 from fulmen.engine.protocol.callbacks.forks import end_child

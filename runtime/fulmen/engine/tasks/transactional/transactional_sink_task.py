@@ -15,8 +15,8 @@ from typing import Any, ClassVar
 
 from typing_extensions import override
 
+from fulmen.api.components.sinks import ERRORS_STREAM, Rows
 from fulmen.api.marks import WHATEVER, Point
-from fulmen.api.sinks import ERRORS_STREAM, Rows
 from fulmen.api.transactions import TransactionAttempt
 from fulmen.api.tuples import END_STREAM, FINISH_STREAM
 from fulmen.checkpoint.rewriting import Journals

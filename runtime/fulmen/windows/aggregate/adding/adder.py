@@ -7,7 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from fulmen.api.arrow_times import Numbers
+from fulmen.api.times.arrow_times import Numbers
 from fulmen.windows.aggregate_functions import Aggregation
 from fulmen.windows.columns import Positions, WindowRows
 

@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from fulmen.api.arrow_times import ColumnTimes, Numbers
 from fulmen.api.components import FailedException
+from fulmen.api.times.arrow_times import ColumnTimes, Numbers
 from fulmen.errors import repr_of
 from fulmen.windows.aggregate.adding.adder import Adder
 from fulmen.windows.aggregate.adding.at_once import AT_ONCE, adder_for

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import pyarrow as pa
 
-from fulmen.api.arrow_times import Numbers
+from fulmen.api.times.arrow_times import Numbers
 from fulmen.windows.aggregate.adding import by_columns, by_lists
 from fulmen.windows.aggregate.adding.adder import Adder
 from fulmen.windows.aggregate_functions import (

@@ -19,7 +19,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from typing_extensions import override
 
-from fulmen.api.arrow_times import Mask, Numbers
+from fulmen.api.times.arrow_times import Mask, Numbers
 from fulmen.windows.aggregate.adding.adder import Adder, OfNumbers
 from fulmen.windows.aggregate.adding.by_values import DifferentValues, Frequencies, Quantiles
 from fulmen.windows.aggregate_functions import Aggregation, ApproximateDistinct, Last, Max, Mean

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from typing_extensions import override
 
-from fulmen.api.arrow_times import Numbers
+from fulmen.api.times.arrow_times import Numbers
 from fulmen.windows.aggregate.adding.adder import Adder, OfNumbers
 from fulmen.windows.aggregate_functions import Aggregation
 from fulmen.windows.columns import WindowRows

@@ -8,7 +8,7 @@ from typing import Any
 
 from fulmen.api.collector import BasicOutputCollector
 from fulmen.api.context import TopologyContext
-from fulmen.api.event_time import milliseconds
+from fulmen.api.times.event_time import milliseconds
 from fulmen.api.tuples import Tuple
 from fulmen.windows.aggregate.adding.aggregates import Aggregates
 from fulmen.windows.inputs import LATE, late_counter

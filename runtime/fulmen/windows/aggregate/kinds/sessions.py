@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from typing_extensions import override
 
 from fulmen.api.collector import BasicOutputCollector
-from fulmen.api.event_time import BOUNDS
+from fulmen.api.times.event_time import BOUNDS
 from fulmen.api.tuples import Tuple
 from fulmen.errors import PASSED_ON
 from fulmen.windows.aggregate.adding.chunk_rows import ChunkRows, Groups

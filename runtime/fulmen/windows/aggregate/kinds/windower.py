@@ -12,7 +12,7 @@ from typing import Any, ClassVar, Literal
 
 from fulmen.api.collector import BasicOutputCollector
 from fulmen.api.components import FailedException
-from fulmen.api.timers import Timers
+from fulmen.api.times.timers import Timers
 from fulmen.api.tuples import Tuple
 from fulmen.windows.aggregate.adding.aggregates import Aggregates, ColumnRows
 from fulmen.windows.aggregate.adding.chunk_rows import ChunkRows

@@ -2,7 +2,7 @@
 
 import pytest
 
-from fulmen.kube.contract import Report
+from fulmen.kube.contract.reports import Report
 from fulmen.kube.load import ComponentLoad, Load, StageLoad
 from support.operator.fake_cluster import FakeCluster
 from support.operator.operated import CODE

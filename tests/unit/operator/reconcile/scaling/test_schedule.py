@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from fulmen.topology.resource.autoscale import Autoscale
+from fulmen.topology.resource.spec.autoscale import Autoscale
 from fulmen_operator.reconcile.scaling.schedule import least_workers, seconds_to_change
 
 

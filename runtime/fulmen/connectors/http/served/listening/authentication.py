@@ -7,7 +7,7 @@ import hashlib
 import hmac
 from collections.abc import Callable, Mapping
 
-from fulmen.api.event_time import milliseconds
+from fulmen.api.times.event_time import milliseconds
 from fulmen.connectors.http.served.options import Scheme, SignatureOptions
 
 Headers = Mapping[str, str]

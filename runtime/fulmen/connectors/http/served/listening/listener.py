@@ -17,9 +17,9 @@ from typing import TypeVar
 
 from aiohttp import web
 
+from fulmen.api.components.sinks import ServiceUnavailable
 from fulmen.api.context import TopologyContext
-from fulmen.api.event_time import milliseconds
-from fulmen.api.sinks import ServiceUnavailable
+from fulmen.api.times.event_time import milliseconds
 from fulmen.connectors.formats.values import DEFAULT
 from fulmen.connectors.http.served.listening.authentication import has_token
 from fulmen.connectors.http.served.listening.passing_on import (

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
-from fulmen.api.components import BasicBolt
+from fulmen.api.components.bolts import BasicBolt
 from fulmen.api.tuples import Tuple
 
 if TYPE_CHECKING:  # as in `api.arrow`

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
-from fulmen.api.components import Component
+from fulmen.api.components.component import Component
 from fulmen.api.context import TopologyContext
 from fulmen.api.marks import Point, StoreMismatch, read_again
 from fulmen.errors import text_of

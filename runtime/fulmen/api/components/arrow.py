@@ -7,7 +7,8 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from fulmen.api.collector import ErrorCollector
-from fulmen.api.components import AnyBolt, Spout
+from fulmen.api.components.bolts import AnyBolt
+from fulmen.api.components.spout import Spout
 from fulmen.api.context import TopologyContext
 
 if TYPE_CHECKING:  # neither the operator nor most topologies need it

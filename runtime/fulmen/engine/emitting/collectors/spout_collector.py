@@ -12,8 +12,8 @@ from typing_extensions import override
 
 from fulmen.api.collector import MessageId, SpoutOutputCollector, Values
 from fulmen.api.declarer import DEFAULT_STREAM
-from fulmen.engine.emitting.collectors import Emitter, shown
-from fulmen.engine.emitting.emit_buffer import UNSHARED, are_plain
+from fulmen.engine.emitting.collectors.emit_buffer import UNSHARED, are_plain
+from fulmen.engine.emitting.collectors.emitter import Emitter, shown
 from fulmen.errors import StreamError
 
 

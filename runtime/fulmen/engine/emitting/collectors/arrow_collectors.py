@@ -13,16 +13,12 @@ import numpy.typing as npt
 import pyarrow as pa
 from typing_extensions import override
 
-from fulmen.api.arrow import ArrowOutputCollector, ArrowSpoutCollector
+from fulmen.api.components.arrow import ArrowOutputCollector, ArrowSpoutCollector
 from fulmen.api.declarer import DEFAULT_STREAM
-from fulmen.engine.emitting.collectors import (
-    CollectorOwner,
-    OwnedCollector,
-    outside,
-    reason_text,
-)
-from fulmen.engine.emitting.emit_buffer import Buffer
-from fulmen.engine.emitting.spout_collector import unhashable
+from fulmen.engine.emitting.collectors.bolt_collectors import reason_text
+from fulmen.engine.emitting.collectors.emit_buffer import Buffer
+from fulmen.engine.emitting.collectors.emitter import CollectorOwner, OwnedCollector, outside
+from fulmen.engine.emitting.collectors.spout_collector import unhashable
 from fulmen.errors import CollectorError, StreamError
 
 

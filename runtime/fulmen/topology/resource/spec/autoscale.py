@@ -5,9 +5,9 @@ from typing import Annotated, Final, Literal
 
 from pydantic import Field
 
-from fulmen.api.event_time import milliseconds
+from fulmen.api.times.event_time import milliseconds
 from fulmen.topology.resource.base import Model
-from fulmen.topology.resource.event_time import Duration
+from fulmen.topology.resource.spec.event_time import Duration
 
 Workers = Annotated[int, Field(strict=True, ge=1, le=1000)]
 CLOCK_TIME = r"^([01][0-9]|2[0-3]):[0-5][0-9]$"

@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from fulmen.api.event_time import DURATION
+from fulmen.api.times.event_time import DURATION
 from fulmen.topology.resource.base import FieldName, Model
 
 Duration = Annotated[str, Field(pattern=DURATION, max_length=20)]

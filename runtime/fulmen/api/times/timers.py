@@ -8,8 +8,8 @@ from collections.abc import Hashable
 from datetime import datetime
 from typing import Any
 
-from fulmen.api.event_time import TimeReader
 from fulmen.api.keys import NAN_CURE, NEVER_NAN, NOT_EQUAL_TO_ITSELF, has_nan
+from fulmen.api.times.event_time import TimeReader
 from fulmen.errors import EventTimeError, repr_of
 
 

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from fulmen.api.event_time import BOUNDS, SAFE_UNITS, TimeReader
+from fulmen.api.times.event_time import BOUNDS, SAFE_UNITS, TimeReader
 
 Numbers = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]

@@ -4,11 +4,11 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from fulmen.api.event_time import DURATION, TOO_LATE, milliseconds
+from fulmen.api.times.event_time import DURATION, TOO_LATE, milliseconds
 from fulmen.topology.configuration.options import CheckedOptions
 from fulmen.topology.problems import Problem
 from fulmen.topology.reading.partial_document import ComponentPart
-from fulmen.topology.validation.inputs import answer
+from fulmen.topology.validation.classes.inputs import answer
 
 
 def stricter_in_front(

@@ -7,11 +7,11 @@ from typing import Any
 from zoneinfo import ZoneInfo, available_timezones
 
 from fulmen import api
-from fulmen.api.event_time import MUST_BE, NO_TIMES, milliseconds
+from fulmen.api.times.event_time import MUST_BE, NO_TIMES, milliseconds
 from fulmen.topology.configuration.options import CheckedOptions
 from fulmen.topology.problems import Problem, Severity, did_you_mean
 from fulmen.topology.reading.partial_document import ComponentPart
-from fulmen.topology.validation.inputs import answer
+from fulmen.topology.validation.classes.inputs import answer
 
 _NUMBERS = re.compile("u?int|float|double|decimal")
 _FIELD = "Add it, such as field: at. For several streams: streams: {orders: at, visits: began}."

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from fulmen.api.collector import BasicOutputCollector, ErrorCollector, Values
-from fulmen.api.components import BasicBolt
+from fulmen.api.components.bolts import BasicBolt
 from fulmen.api.declarer import DEFAULT_STREAM
 from fulmen.api.tuples import Tuple
 

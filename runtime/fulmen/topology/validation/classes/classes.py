@@ -25,50 +25,40 @@ from fulmen.topology.code.sinks import (
     guarantee_of,
     no_guarantee,
     takes_any_stream,
-    unlike_inputs,
     with_attempt,
     with_guarantee,
     without_attempt,
 )
-from fulmen.topology.code.streamparse import PORT_CURE, is_streamparse, leftovers
+from fulmen.topology.code.streamparse import leftovers
 from fulmen.topology.code.transient import mistaken_transient
 from fulmen.topology.configuration.options import (
     CheckedOptions,
     check_options,
     depends_on_options,
 )
-from fulmen.topology.problems import Problem, Severity, did_you_mean
-from fulmen.topology.reading.field_problems import SECTIONS
+from fulmen.topology.problems import Problem, Severity
 from fulmen.topology.reading.partial_document import ComponentPart, InputPart
 from fulmen.topology.resource.spec import BoltSpec, TopologySpec
-from fulmen.topology.validation.event_times import timed_stream, without_watermark
-from fulmen.topology.validation.input_steps import (
+from fulmen.topology.validation.classes.event_times import timed_stream, without_watermark
+from fulmen.topology.validation.classes.input_steps import (
     as_received,
     mistaken_function,
     mistaken_steps,
 )
-from fulmen.topology.validation.inputs import answer, checked_inputs
-from fulmen.topology.validation.lateness import stricter_in_front
-from fulmen.topology.validation.transactions import (
+from fulmen.topology.validation.classes.inputs import answer, checked_inputs
+from fulmen.topology.validation.classes.kinds import BASES, TRANSACTIONAL, wrong_kind
+from fulmen.topology.validation.classes.lateness import stricter_in_front
+from fulmen.topology.validation.classes.subscriptions import (
+    inputs_of_sink,
+    mistaken_subscription,
+    needed_fields,
+)
+from fulmen.topology.validation.classes.transactions import (
     in_transactions,
     transactional_graph,
     written_maps,
 )
 
-TRANSACTIONAL = "transactional spout"
-BASES: dict[str, tuple[type, ...]] = {
-    "spout": (api.Spout,),
-    TRANSACTIONAL: (
-        api.TransactionalSpout,
-        api.PartitionedTransactionalSpout,
-        api.OpaquePartitionedTransactionalSpout,
-    ),
-    "bolt": (api.Bolt, api.BasicBolt, api.ArrowBolt, api.Sink),
-    "bolt of a transactional topology": (api.BatchBolt, api.BasicBolt, api.Sink),
-}
-
-LISTED = {kind: section for section, kind in SECTIONS.items()}
-Bases = tuple[type, ...]
 Streams = Mapping[str, api.Stream]
 
 
@@ -246,7 +236,7 @@ class Classes:
         is_batch_bolt = part.kind == "bolt" and self.is_transactional
         bases = BASES["bolt of a transactional topology" if is_batch_bolt else part.kind]
         if not issubclass(cls, bases):
-            yield _wrong_kind(part, cls, name, bases)
+            yield wrong_kind(part, cls, name, bases)
             return None
         if part.model.instance is not None:
             return instance
@@ -291,12 +281,12 @@ class Classes:
                 yield from self._through(item, stream)
                 if of_source is not None and item.stream is not None:
                     got = selected_by[item.source or ""]
-                    yield from _subscription(item, item.stream, got)
+                    yield from mistaken_subscription(item, item.stream, got)
                 else:
-                    yield from _needs_fields(item, None)
+                    yield from needed_fields(item, None)
             streams = self._received(part, selected_by)
             if self.sinks.get(part.name or "") is False:
-                yield from _inputs_of_sink(part, streams)
+                yield from inputs_of_sink(part, streams)
             if part.name in self.checks:
                 instance, checked = self.checks[part.name]
                 of_all = ANY_STREAM if self.sinks.get(part.name) else None
@@ -359,18 +349,6 @@ class Classes:
             yield from _callbacks(path, item.label, instance)
 
 
-def _inputs_of_sink(part: ComponentPart, streams: Mapping[str, Streams]) -> Iterator[Problem]:
-    inputs = {
-        f"{item.source}:{item.stream}": streams[item.source][item.stream]
-        for item in part.inputs
-        if item.source is not None
-        and item.stream is not None
-        and item.stream in streams.get(item.source, {})
-    }
-    for message in unlike_inputs(inputs):
-        yield Problem(f"{part.path}.inputs", f"{part.label}: {message}")
-
-
 def _callbacks(path: str, label: str, instance: Any) -> Iterator[Problem]:
     for message, cure in mistaken_callbacks(instance):
         yield Problem(path, f"{label}: {message}", cure)
@@ -379,74 +357,3 @@ def _callbacks(path: str, label: str, instance: Any) -> Iterator[Problem]:
     if isinstance(instance, api.Component):
         for message, cure in kept_in_class(instance):
             yield Problem(path, f"{label}: {message}", cure, "warning")
-
-
-def without_classes(parts: Sequence[ComponentPart]) -> Iterator[Problem]:
-    """Mistakes in the fields of groupings that show without classes."""
-    for part in parts:
-        for item in part.inputs:
-            yield from mistaken_steps(item, None)
-            yield from _needs_fields(item, None)
-
-
-def _wrong_kind(part: ComponentPart, cls: type, name: str, wanted_bases: Bases) -> Problem:
-    path = f"{part.path}.class"
-    if part.kind == "bolt" and issubclass(cls, api.BatchBolt):
-        message = f"{part.label}: {name} is a BatchBolt, which only a transactional topology has"
-        return Problem(path, message, "Give the source under spec.transactional, not under spouts.")
-    if part.kind == "bolt" and issubclass(cls, BASES["bolt"]):
-        message = f"{part.label}: {name} is a bolt that a transactional topology can't have"
-        cure = "Derive it from fulmen.BatchBolt or fulmen.BasicBolt: there are no acks to make."
-        return Problem(path, message, cure)
-    for other, place in LISTED.items():
-        if other != part.kind and issubclass(cls, BASES[other]):
-            message = f"{part.label}: {name} is a {other}, but is listed under {LISTED[part.kind]}"
-            return Problem(path, message, f"Move it to {place}.")
-    bases = [f"fulmen.{base.__name__}" for base in wanted_bases]
-    wanted = " or ".join(filter(None, [", ".join(bases[:-1]), bases[-1]]))
-    cure = PORT_CURE if is_streamparse(cls) else ""
-    return Problem(path, f"{part.label}: {name} is not derived from {wanted}", cure)
-
-
-def _subscription(item: InputPart, name: str, streams: Streams) -> Iterator[Problem]:
-    stream, grouping = streams.get(name), item.grouping
-    if stream is None:
-        if streams:
-            message = f"there is no stream {name!r}: {item.source!r} declares {list(streams)}"
-            cure = did_you_mean(name, streams)
-        else:
-            message = f"{item.source!r} declares no stream"
-            cure = 'Give its class the attribute outputs, such as outputs = ["word"].'
-        yield Problem(f"{item.path}.stream", f"{item.label}: {message}", cure)
-        yield from _needs_fields(item, None)
-        return
-    if grouping is None:
-        return
-    yield from _needs_fields(item, stream)
-    if grouping.type == "direct" and not stream.direct:
-        message = f"{item.label}: direct grouping on stream {name!r}, which is not declared direct"
-        cure = "Use another grouping, or declare it with fulmen.Stream(fields, direct=True)."
-        yield Problem(f"{item.path}.grouping.type", message, cure)
-    if grouping.type != "direct" and stream.direct:
-        message = f"{item.label}: {grouping.type} grouping on stream {name!r}, which is direct"
-        cure = "Use type: direct, or declare the stream without direct."
-        yield Problem(f"{item.path}.grouping.type", message, cure)
-    if grouping.type in ("fields", "partial-key"):
-        for index, wanted in enumerate(grouping.fields):
-            if wanted not in stream.fields:
-                message = (
-                    f"{item.label}: {grouping.type} grouping on {wanted!r}, "
-                    f"but stream {name!r} declares {list(stream.fields)}"
-                )
-                cure = did_you_mean(wanted, stream.fields)
-                yield Problem(f"{item.path}.grouping.fields[{index}]", message, cure)
-
-
-def _needs_fields(item: InputPart, stream: api.Stream | None) -> Iterator[Problem]:
-    grouping = item.grouping
-    if grouping is None or grouping.type not in ("fields", "partial-key"):
-        return
-    if not grouping.fields and "fields" not in item.wrong:
-        message = f"{item.label}: {grouping.type} grouping needs the fields to group by"
-        cure = "Add fields: [word]." if stream is None else f"Add fields, of {list(stream.fields)}."
-        yield Problem(f"{item.path}.grouping.fields", message, cure)

@@ -6,9 +6,9 @@ from typing import Annotated
 
 from pydantic import Field
 
-from fulmen.api.event_time import milliseconds
+from fulmen.api.times.event_time import milliseconds
 from fulmen.topology.resource.base import Model
-from fulmen.topology.resource.event_time import Duration
+from fulmen.topology.resource.spec.event_time import Duration
 
 
 class Savepoints(Model):

@@ -14,7 +14,7 @@ from fulmen.topology.resource.base import (
     Text,
     refuse,
 )
-from fulmen.topology.resource.pod_template import shaped
+from fulmen.topology.resource.spec.pod_template import shaped
 
 LEAST_MEBIBYTES = 1200
 """The least and default memory of a container. Spark refuses a JVM with less than 450 MiB for
