@@ -10,12 +10,14 @@ from typing_extensions import override
 
 from fulmen.api.collector import Anchors, BasicOutputCollector, OutputCollector, Values
 from fulmen.api.declarer import DEFAULT_STREAM
-from fulmen.api.tuples import HELD, Tuple
+from fulmen.api.tuples import HELD, Held, Tuple
 from fulmen.engine.emitting.collectors.emit_buffer import UNSHARED, Buffer, are_plain
 from fulmen.engine.emitting.collectors.emitter import Emitter, not_a_list, shown
 from fulmen.errors import StreamError, error_text, text_of
 
 EXPLICIT = "failed by the bolt"
+NOWHERE = Tuple((), Held("", "", (), -1), 0)
+"""Stands for the input where there is none."""
 
 
 class BoltCollector(Emitter, OutputCollector):
@@ -134,21 +136,22 @@ class BasicCollector(Emitter, BasicOutputCollector):
     """The collector of a bolt whose emits are anchored to the input.
 
     Attributes:
-        position: The input's place in the chunk; set by the loop over the chunk.
+        tup: The input; set by the loop over the chunk.
     """
 
-    position = 0
+    tup = NOWHERE
     # what is emitted most: on which stream, with how many values, and what takes it
     _stream, _width, _is_single = DEFAULT_STREAM, -1, False
     _rows: list[Any]
     _main: Buffer | None = None
 
-    def begin(self, *, in_order: bool) -> tuple[Sequence[Any], list[int] | None]:
+    def begin(self, tup: Tuple, *, in_order: bool) -> tuple[Sequence[Any], list[int] | None]:
         """Begin a loop over tuples, in which emits on the main stream are as quick as they can be.
 
         Where they came from is looked at only when a tuple had none of them, or several.
 
         Args:
+            tup: What the first of them will be.
             in_order: Whether the loop has the tuples of a chunk from the first one on.
 
         Returns:
@@ -156,7 +159,7 @@ class BasicCollector(Emitter, BasicOutputCollector):
             each tuple has one emit so far. When there are not as many, call `place`. There are
             always as many if `emit` notes by itself where they came from.
         """
-        self.position = 0
+        self.tup = tup
         if self._ordered or len(self.runs) < 2:  # all may emit dead letters
             return [], []
         main = self._main = self._buffers.get(DEFAULT_STREAM, self.runs[0])
@@ -168,38 +171,37 @@ class BasicCollector(Emitter, BasicOutputCollector):
         return main.rows, None if in_order else main.origins
 
     def place(self) -> list[int]:
-        """Anchor what was emitted on the main stream to the tuple at `position`."""
+        """Anchor what was emitted on the main stream to the input."""
         assert self._main is not None
-        return self._main.place(self.position)
+        return self._main.place(self.tup._i)
 
     def end(self) -> None:
-        """End a loop over tuples. The last one is at `position`."""
+        """End a loop over tuples. The input is the last one."""
         if self._main is not None:
-            self._main.place_last(self.position)
+            self._main.place_last(self.tup._i)
             self._main = None
 
     @override
     def close(self) -> None:
         super().close()
-        self._width, self._rows = -1, []
+        self._width, self._rows, self.tup = -1, [], NOWHERE
 
     @override
     def emit(
         self, values: Values, stream: str = DEFAULT_STREAM, need_task_ids: bool = False
     ) -> list[int] | None:
         if (
-            type(values) is not list
-            or len(values) != self._width
-            or stream is not self._stream
-            or need_task_ids
+            type(values) is list
+            and len(values) == self._width
+            and stream is self._stream
+            and not need_task_ids
         ):
-            return self._append(stream, values, self.position, need_task_ids)
-        if self._is_single:
-            values = values[0]
-        elif getrefcount(values) != UNSHARED:
-            values = [*values]
-        self._rows.append(values)  # Python calls no function for that
-        return None
+            if getrefcount(values) != UNSHARED:
+                values = [*values]
+            # Python calls no function for that
+            self._rows.append(values[0] if self._is_single else values)
+            return None
+        return self._append(stream, values, self.tup._i, need_task_ids)
 
     @override
     def _append(
@@ -231,7 +233,7 @@ class BasicCollector(Emitter, BasicOutputCollector):
 
     @override
     def emit_direct(self, task: int, values: Values, stream: str = DEFAULT_STREAM) -> None:
-        self._append_direct(task, stream, values, self.position)
+        self._append_direct(task, stream, values, self.tup._i)
 
 
 def reason_text(reason: str | BaseException | None) -> str:

@@ -110,7 +110,7 @@ class AsyncBasicBoltTask(BasicBoltTask):
         lanes = min(len(tuples), instance.max_concurrency)
         complete(_in_lanes(left, lanes, call), os.getpid())
         for i, tup in enumerate(tuples):
-            self.collector.position = i
+            self.collector.tup = tup
             try:
                 for emit in collectors[i].emits:
                     emit()

@@ -22,6 +22,9 @@ from fulmen.engine.tasks.bolts.many_tuples import ChunkCollector, ChunkTuples, p
 from fulmen.engine.tuples.chunk import Chunk
 from fulmen.errors import PASSED_ON
 
+OURS_IN_COLLECTOR = OURS + 1
+"""References to a tuple that only the loop and its collector have."""
+
 
 class BasicBoltTask(BoltTask):
     """A task of a BasicBolt."""
@@ -55,31 +58,30 @@ class BasicBoltTask(BoltTask):
         execute = self._callback()
         kept: list[Tuple] = []
         tup = Tuple((), chunk, 0)
-        emitted, places = collector.begin(in_order=in_order)
-        for i, values in tuples:
-            if len(emitted) != (i if places is None else len(places)):
-                places = collector.place() if places is None else places
-                # as `place` does, which takes two calls for each tuple
-                places.extend([collector.position] * (len(emitted) - len(places)))
-            if getrefcount(tup) > OURS:
-                kept.append(tup)
-                tup = Tuple(values, chunk, i)
-            else:
-                tup.values = values
-                tup._i = i
-            collector.position = i
+        emitted, places = collector.begin(tup, in_order=in_order)
+        due, each = (0, 1) if places is None else (len(places), 0)
+        for tup._i, tup.values in tuples:
             try:
                 if (returned := execute(tup, collector)) is not None:
                     refuse_result(returned)
             except PASSED_ON:
                 raise
             except BaseException as e:  # noqa: BLE001 (author's code)
-                self.note_failure(i, e)
+                self.note_failure(tup._i, e)
                 if self.crash is not None:
                     end_child()
                     break
             if FORKED:
                 end_child()
+            due += each
+            if len(emitted) != due:
+                places, each = collector.place() if places is None else places, 0
+                # as `place` does, which takes two calls for each tuple
+                places.extend([tup._i] * (len(emitted) - len(places)))
+                due = len(places)
+            if getrefcount(tup) > OURS_IN_COLLECTOR:
+                kept.append(tup)
+                collector.tup = tup = Tuple((), chunk, tup._i)
         collector.end()
         kept.append(tup)
         for tup in kept:  # they were acked or failed by the time that this returns

@@ -115,7 +115,6 @@ class SinkTask(BoltTask):
             )
         if ERRORS_STREAM not in self.routes:  # the batch would fail again and again
             return
-        self.collector.position = 0  # there is no tuple to anchor to
         refused = [(self.instance.describe(rows[i]), why) for i, why in sorted(rows.failed.items())]
         self.emit_refused([*unwritten.refused, *refused], unwritten.transaction)
 
