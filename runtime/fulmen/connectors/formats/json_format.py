@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import codecs
 from collections.abc import Callable, Mapping, Sequence
-from itertools import chain
+from functools import cached_property
 from operator import itemgetter
 from types import MappingProxyType
 from typing import Any
@@ -22,6 +22,7 @@ from fulmen.connectors.formats.base import (
     text_in,
 )
 from fulmen.connectors.formats.encodings import UTF_8, is_utf_8, without_mark
+from fulmen.connectors.formats.json_members import MembersReader, members_reader
 from fulmen.connectors.formats.types import convert_all, convert_column, converters
 from fulmen.connectors.formats.values import (
     DEFAULT,
@@ -30,6 +31,7 @@ from fulmen.connectors.formats.values import (
     have_unfinite,
     rows_have_unfinite,
 )
+from fulmen.errors import PASSED_ON
 
 _NONE: Mapping[str, str] = MappingProxyType({})
 _AT_ONCE = 256
@@ -66,10 +68,13 @@ class JsonFormat(Format):
         self._decimals = [i for i, name, _ in self._typed if types[name] == "decimal"]
         self._writer = writer
         self._other = None if is_utf_8(encoding) else encoding
+        self._is_by_member = bool(self._members) and not (
+            self._decimals or self._documents or self._other
+        )
 
     @override
     def decode_each(self, messages: Sequence[bytes]) -> list[list[Any] | Malformed]:
-        if self._members and not (self._decimals or self._documents or self._other):
+        if self._is_by_member:
             return self.by_halves(messages, self._at_once)
         return super().decode_each(messages)
 
@@ -79,20 +84,46 @@ class JsonFormat(Format):
         Raises:
             BaseException: One of them is another case.
         """
-        objects = list(map(orjson.loads, messages))
-        columns: list[Sequence[Any]] = [[one.get(n) for one in objects] for n in self._members]
-        for name in self._required:
-            if any(one.get(name) is None for one in objects):
-                raise ValueError(name)
-        if exact.may_have_large(messages) and any(map(exact.has_large, chain(*columns))):
-            raise ValueError("digits may be lost")
+        found = self._columns(messages)
+        if any(value is None for i in self._required_at for value in found[i]):
+            raise ValueError("a member is missing")
+        columns: list[Sequence[Any]] = [*found[: len(self._members)]]
         for i, name, convert in self._typed:
             columns[i] = convert_column(columns[i], self.types[name], convert)
         return list(map(list, zip(*columns, strict=True)))
 
+    @cached_property
+    def _columns(self) -> MembersReader:
+        """Only made if messages come: sinks have formats, too."""
+        return members_reader(self._names)
+
+    @cached_property
+    def _names(self) -> Sequence[str]:
+        """The names of all members that are looked at, fields first."""
+        return [*dict.fromkeys([*self._members, *self._required])]
+
+    @cached_property
+    def _required_at(self) -> Sequence[int]:
+        return [self._names.index(name) for name in self._required]
+
     @override
     def decode(self, data: bytes) -> list[Any]:
         data = without_mark(data, self._other or UTF_8)
+        if self._is_by_member:
+            try:
+                return self._at_once([data])[0]
+            except PASSED_ON:
+                raise
+            except BaseException:  # noqa: BLE001 (of any decoder)
+                pass
+        return self._decoded(data)
+
+    def _decoded(self, data: bytes) -> list[Any]:
+        """The values of a message that may be any case.
+
+        Raises:
+            Malformed: It is not JSON, or not as it has to be.
+        """
         if self._other:
             data = text_in(data, self._other).encode(errors="surrogatepass")
         value = self._loaded(data)

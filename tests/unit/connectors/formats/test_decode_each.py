@@ -15,6 +15,7 @@ from fulmen.connectors.formats import Format, FormatOptions, Malformed
 from fulmen.connectors.formats import json_format as json_module
 from fulmen.connectors.formats.csv_format import CsvFormat
 from fulmen.connectors.formats.json_format import JsonFormat
+from fulmen.connectors.formats.json_members import members_of_objects
 from fulmen.connectors.formats.plain import BytesFormat, TextFormat
 from fulmen.connectors.formats.types import Kind
 from fulmen.interruptions import Interruption
@@ -191,6 +192,7 @@ def test_whatever_a_decoder_raises_costs_that_message_alone(monkeypatch):
 def test_what_the_fast_way_raises_is_looked_for_message_by_message(monkeypatch):
     fast = raising(lambda _, data: json.loads(data))
     monkeypatch.setattr(json_module.orjson, "loads", lambda data: fast(None, data))
+    monkeypatch.setattr(json_module, "members_reader", members_of_objects)
     messages = [dumped({"a": marked(i) if i % 3 else i}) for i in range(2 * len(RAISED))]
     found = JsonFormat(["a"]).decode_each(messages)
     assert [isinstance(one, Malformed) for one in found] == [i % 3 > 0 for i in range(len(found))]
@@ -202,6 +204,7 @@ def test_what_is_no_error_of_a_decoder_passes(monkeypatch, kind):
         raise kind
 
     monkeypatch.setattr(json_module.orjson, "loads", stop)
+    monkeypatch.setattr(json_module, "members_reader", members_of_objects)
     with pytest.raises(kind):
         JsonFormat(["a"]).decode_each([b"{}"])
 
