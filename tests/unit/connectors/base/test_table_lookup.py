@@ -27,11 +27,11 @@ CONFIG = {"fields": ["n", "code"], "key": ["code"], "add": ["label", "most"]}
 EXTRAS = [(), (), (), (PAUSE,), (ABORT,)]
 
 
-def found(cls, items, config, replays=True, **how):
+def found(cls, items, config, replays=True, tasks=2, **how):
     """What is emitted, and the result."""
     builder = TopologyBuilder()
     builder.set_spout("rows", ListSpout(items, fields=FIELDS, replays=replays))
-    builder.set_bolt("lookup", cls, 2).shuffle_grouping("rows").set_config(config)
+    builder.set_bolt("lookup", cls, tasks).shuffle_grouping("rows").set_config(config)
     builder.set_bolt("out", CollectBolt).shuffle_grouping("lookup")
     result = run(builder, **how)
     return [tuple(row) for row in result.collected("out")], result
@@ -159,6 +159,44 @@ def test_a_key_that_no_key_of_the_table_can_equal_fails_its_tuple_alone(tmp_path
     )
     assert "is ['a'], and column" in reasons[2]
     assert {*reasons} == {1, 2}
+
+
+def test_a_table_whose_keys_are_of_several_types_is_told(tmp_path):
+    (tmp_path / "table").write_text('{"code": "7", "label": 1}\n{"code": 8, "label": 2}')
+    form = {"type": "json", "fields": ["code", "label"]}
+    where = {"path": str(tmp_path / "table"), "format": form, "key": ["code"], "add": ["label"]}
+    items = [["7"], [8], [7], ["8"]]
+    builder = TopologyBuilder()
+    builder.set_spout("rows", ListSpout(items, fields=["code"]))
+    builder.set_bolt("lookup", FileLookup, 2).shuffle_grouping("rows").set_config(
+        {**where, "fields": ["code"], "add": {"n": "label"}}
+    )
+    builder.set_bolt("out", CollectBolt).shuffle_grouping("lookup")
+    result = run(builder)
+    emitted = {tuple(row) for row in result.collected("out")}
+    assert emitted == {("7", 1), (8, 2), (7, None), ("8", None)}
+    assert [error.message for error in result.errors] == [
+        "column 'code' of the table has values of several types: text ('7'), a number (8). A tuple"
+        " finds those of its own type alone. Give the column a type in `fields` of the format"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("items", "how", "told"),
+    [(["A"] * 1000, "inner", 1), (["A"] * 999, "left", 0), (["A"] * 1000, "anti", 0),
+     (["A"] * 500 + ["a"] + ["A"] * 1500, "left", 0), (["A"] * 3000, "left", 1)],
+)  # fmt: skip
+def test_that_nothing_is_found_is_told_once_with_an_example_of_both(tmp_path, items, how, told):
+    cls, where = written("csv", tmp_path, [("a", 1, "x", 5)])
+    config = CONFIG | where | {"type": how}
+    _, result = found(cls, [[n, code, 1] for n, code in enumerate(items)], config, tasks=1)
+    assert len(result.errors) == told
+    for error in result.errors:
+        assert error.message == (
+            "none of the first 1,000 tuples and more has a row of the table. One has 'code' = 'A',"
+            " and a row 'code' = 'a'. If such keys should equal, write them alike, as by upper,"
+            " trim or cast in select"
+        )
 
 
 def test_a_condition_without_a_value_fails_its_tuple_alone(tmp_path):

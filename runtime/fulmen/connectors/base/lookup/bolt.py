@@ -28,6 +28,8 @@ from fulmen.errors import repr_of
 from fulmen.expressions.condition import RowCondition, mistakes_of
 from fulmen.expressions.parsing import shown
 
+_MANY = 1000
+
 
 class TableLookup(ManyBolt):
     """Finds the rows of a table for each tuple: see `LookupOptions`."""
@@ -66,6 +68,7 @@ class TableLookup(ManyBolt):
         self._conditions: dict[tuple[str, ...], RowCondition] = {}
         self._nothing: Sequence[list[Any]] = [[None] * len(options.added)]
         self._told_loads = 0
+        self._only_missed: int | None = 0 if options.adds else None
         self._missed = context.counter("lookup_missed", "Tuples whose key had no row.")
         self._loads = context.counter("lookup_loads", "How often the table was read.")
         self._troubles = context.counter(
@@ -91,12 +94,41 @@ class TableLookup(ManyBolt):
         bases = [list(one) for one in zip(*passed, strict=True)] if passed else [[]] * len(tuples)
         if self._options.where is not None:
             found = self._matching(tuples, bases, found, collector)
+        if self._only_missed is not None:
+            self._look_for_a_row(index, key, found, collector)
         self._emit(bases, found, collector)
+
+    def _look_for_a_row(
+        self,
+        index: TableIndex | AskedIndex,
+        key: Sequence[Sequence[Any]],
+        found: Sequence[Sequence[list[Any]] | None],
+        collector: ManyCollector,
+    ) -> None:
+        """Tell once if many tuples have come, and none has a row of the table."""
+        assert self._only_missed is not None
+        self._only_missed += len(found)
+        if any(found):
+            self._only_missed = None
+        elif self._only_missed >= _MANY and all(index.kinds):
+            self._only_missed = None
+            asked = [next((v for v in values if v is not None), None) for values in key]
+            there = [next(iter(kinds.values())) for kinds in index.kinds]
+            if None not in there:
+                collector.report_error(
+                    f"none of the first {_MANY:,} tuples and more has a row of the table. One has"
+                    f" {_shown(self._options.pairs, asked)}, and a row"
+                    f" {_shown(self._options.pairs.values(), there)}. If such keys should equal,"
+                    " write them alike, as by upper, trim or cast in select"
+                )
 
     def _tell(self, index: TableIndex | AskedIndex, collector: ManyCollector) -> None:
         self._rows.set(index.size)
         if self._holder.loads != self._told_loads and self._context.task_index == 0:
             self._loads.inc(self._holder.loads - self._told_loads)
+            for column, kinds in zip(self._options.pairs.values(), index.kinds, strict=True):
+                if len(kinds) > 1:
+                    collector.report_error(_of_several_kinds(column, kinds))
         self._told_loads = self._holder.loads
         if (trouble := self._holder.trouble()) is not None:
             self._troubles.inc()
@@ -180,6 +212,20 @@ class TableLookup(ManyBolt):
                 places.extend([place] * len(of_key))
         self._missed.inc(missed)
         collector.emit_many(rows, parents=places)
+
+
+def _of_several_kinds(column: str, kinds: Mapping[str, Any]) -> str:
+    those = ", ".join(f"{kind} ({repr_of(value)[:80]})" for kind, value in kinds.items())
+    return (
+        f"column {column!r} of the table has values of several types: {those}. A tuple finds those"
+        " of its own type alone. Give the column a type in `fields` of the format"
+    )
+
+
+def _shown(names: Iterable[str], values: Sequence[Any]) -> str:
+    return " and ".join(
+        f"{name!r} = {repr_of(value)[:80]}" for name, value in zip(names, values, strict=True)
+    )
 
 
 def _holder(
