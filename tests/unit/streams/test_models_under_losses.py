@@ -1,10 +1,12 @@
 """Operators that keep something against plain Python, whatever is lost, in batches of any size."""
 
 import json
+import os
 import sqlite3
 import tempfile
-from collections import Counter, defaultdict
+from collections import Counter
 from contextlib import closing
+from itertools import count
 from pathlib import Path
 
 import pytest
@@ -12,6 +14,7 @@ from hypothesis import Phase, example, given, settings
 from hypothesis import strategies as st
 
 from fulmen import BasicBolt, Stream
+from fulmen.connectors.files import FileLookup
 from fulmen.streams import Streams, agg
 from fulmen.testing import (
     ABORT,
@@ -22,8 +25,8 @@ from fulmen.testing import (
     TransactionFault,
     run,
 )
+from support.streams.operators import KEEPING, TOGETHER, by_user, net, row
 
-START = 1_700_000_000_000
 FIELDS = Stream(("user", "n", "at"), types={"user": "string", "n": "int64"})
 CHANGES = Stream(("user", "n", "is_retraction"), types={"user": "string", "n": "int64"})
 SOME = settings(max_examples=3, phases=(Phase.explicit, Phase.generate))
@@ -37,81 +40,9 @@ def cut(rows):
     ).filter(lambda items: items.count(ABORT) < 4)
 
 
-def row(n, user="a", second=0):
-    return {"user": user, "n": n, "at": START + second * 1000}
-
-
 ITEMS = cut(st.builds(row, st.integers(0, 3), USERS, st.integers(0, 20)))
 MIXED = [row(1), row(1, second=4), ABORT, row(2, "b", 3), PAUSE, row(1, second=5), ABORT]
 MIXED += [row(1, second=1), row(2, "b", 12), PAUSE, row(2, second=3), row(3)]
-
-
-class Since(BasicBolt):
-    """Emits how many rows of the user came since the last one with this number."""
-
-    outputs = ("user", "n", "since")
-
-    def execute(self, tup, collector):
-        seen = self.state.get(tup["user"], ())
-        since = seen[::-1].index(tup["n"]) if tup["n"] in seen else None
-        self.state[tup["user"]] = (*seen, tup["n"])
-        collector.emit([tup["user"], tup["n"], since])
-
-
-def by_user(rows):
-    """The numbers of each user, as they come."""
-    found = defaultdict(list)
-    for one in rows:
-        found[one["user"]].append(one["n"])
-    return found
-
-
-def once(rows):
-    """Rows that have none before them that was taken, has their number and is close."""
-    taken = []
-    for one in rows:
-        alike = [t for t in taken if (t["user"], t["n"]) == (one["user"], one["n"])]
-        if all(abs(t["at"] - one["at"]) >= 5000 for t in alike):
-            taken.append(one)
-    return Counter((t["user"], t["n"], t["at"]) for t in taken)
-
-
-def since(rows):
-    found = Counter()
-    for user, ns in by_user(rows).items():
-        for place, n in enumerate(ns):
-            before = ns[:place][::-1]
-            found[user, n, before.index(n) if n in before else None] += 1
-    return found
-
-
-def last_two(rows):
-    return Counter(
-        (user, *ns[max(0, end - 2) : end])
-        for user, ns in by_user(rows).items()
-        for end in range(1, len(ns) + 1)
-    )
-
-
-KEEPING = {
-    "deduplicate": (
-        lambda s: s.deduplicate("user", "n", within="5s", parallelism=2),
-        once,
-        lambda r: (r["user"], r["n"], r["at"]),
-    ),
-    "process": (
-        lambda s: s.key_by("user").process(Since, name="since", parallelism=2),
-        since,
-        lambda r: (r["user"], r["n"], r["since"]),
-    ),
-    "update_state": (
-        lambda s: s.key_by("user").update_state(
-            lambda seen, r: [*seen, r.n][-2:], [], fields="last", name="last", parallelism=2
-        ),
-        last_two,
-        lambda r: (r["user"], *r["last"]),
-    ),
-}
 
 
 @pytest.mark.parametrize("operator", KEEPING)
@@ -127,6 +58,87 @@ def test_what_is_kept_by_key_is_that_of_the_rows_whatever_is_lost(operator, item
     outcome = pipeline.test(rows=items)
     expected = model([item for item in items if isinstance(item, dict)])
     assert Counter(map(values, outcome["out"])) == expected
+
+
+def timed(pipeline, name, **select):
+    spout = ListSpout((), streams={"default": FIELDS})
+    rows = pipeline.source(name, spout, event_time={"field": "at", "unit": "ms"}, lag="1h")
+    return rows.select("user", "at", **select) if select else rows
+
+
+def of_different_moments(items):
+    """Without the rows of a user that have the time of one before: none of them is newer."""
+    seen = set()
+    return [
+        item
+        for item in items
+        if not isinstance(item, dict)
+        or not ((of := (item["user"], item["at"])) in seen or seen.add(of))
+    ]
+
+
+@pytest.mark.parametrize("operator", TOGETHER)
+@SOME
+@given(left=ITEMS, right=ITEMS.map(of_different_moments))
+@example(left=MIXED, right=of_different_moments([PAUSE, row(7, "c"), *MIXED[::-1], row(9, "b", 3)]))
+def test_what_is_made_of_two_streams_is_that_of_all_their_rows(operator, left, right):
+    build, model, values = TOGETHER[operator]
+    pipeline = Streams("together", workers=2)
+    build(timed(pipeline, "rows"), timed(pipeline, "others", m="n")).sink("out", CollectBolt)
+    outcome = pipeline.test(rows=left, others=right)
+    expected = model(*([i for i in items if isinstance(i, dict)] for items in (left, right)))
+    assert net(outcome["out"], values) == expected
+
+
+class TableWriter(BasicBolt):
+    """Writes the next version of the table when a row says so, and passes rows on."""
+
+    outputs = ("n", "user")
+    path, versions = "", iter(())
+
+    def execute(self, tup, collector):
+        if tup["n"] == 0:
+            write(self.path, next(self.versions))
+        collector.emit([tup["n"], tup["user"]])
+
+
+class AlwaysLooked(FileLookup):
+    """Looks at the table in each batch."""
+
+    clock = staticmethod(count(0, 100).__next__)
+
+
+def write(path, version):
+    """Each user has two rows, both of one version."""
+    new = f"{path}.new"
+    Path(new).write_text("".join(f"{user},{version}\n" for user in "abab"))
+    os.replace(new, path)
+
+
+@pytest.mark.parametrize("memory", [0, 10**9], ids=["on disk", "in memory"])
+@SOME
+@given(items=ITEMS)
+@example(items=[row(1), row(0), ABORT, row(2, "b"), PAUSE, row(0, "b"), row(3), PAUSE, row(4)])
+def test_a_table_that_changes_is_seen_as_a_whole_whatever_is_lost(memory, items):
+    with tempfile.TemporaryDirectory() as folder:
+        path, versions = f"{folder}/table", count(1)
+        write(path, 0)
+        TableWriter.path, TableWriter.versions = path, versions
+        pipeline = Streams("looked-up", workers=2)
+        rows = timed(pipeline, "rows").process(TableWriter, name="writer")
+        form = {"type": "csv", "fields": {"user": "string", "version": "int64"}}
+        rows.lookup_in(
+            AlwaysLooked, "user", path=path, format=form, add=["version"], memory_bytes=memory,
+            parallelism=2,
+        ).sink("out", CollectBolt)  # fmt: skip
+        outcome = pipeline.test(rows=items)
+    found = [(r["user"], r["n"], r["version"]) for r in outcome["out"]]
+    assert all(n % 2 == 0 for n in Counter(found).values()), (
+        "both rows of a user are of one version"
+    )
+    given_rows = Counter((i["user"], i["n"]) for i in items if isinstance(i, dict))
+    assert Counter({of: n // 2 for of, n in Counter(f[:2] for f in found).items()}) == given_rows
+    assert {version for *_, version in found} <= {*range(next(versions))}
 
 
 def change(n, user="a", is_retraction=False):

@@ -7,16 +7,12 @@ from hypothesis import Phase, example, given, settings
 from hypothesis import strategies as st
 
 from fulmen import Stream
-from fulmen.streams import Streams, agg, session, sliding, tumbling
+from fulmen.streams import Streams, agg, session, sliding
 from fulmen.testing import CollectBolt, ListSpout
+from support.streams.operators import WITHIN, as_of, joined, row
 
-START = 1_700_000_000_000
 FIELDS = Stream(("user", "n", "at"), types={"user": "string", "n": "int64"})
 SOME = settings(max_examples=5, phases=(Phase.explicit, Phase.generate))
-
-
-def row(n, user="a", second=0):
-    return {"user": user, "n": n, "at": START + second * 1000}
 
 
 ROWS = st.lists(
@@ -31,47 +27,19 @@ def source(pipeline, name="rows"):
     return pipeline.source(name, spout, event_time={"field": "at", "unit": "ms"}, lag="1h")
 
 
-def close(one, other):
-    return -5000 <= other["at"] - one["at"] <= 5000
-
-
-def in_one_window(one, other):
-    return one["at"] // 10_000 == other["at"] // 10_000
-
-
-JOINS = {
-    "interval": ({"within": ("-5s", "5s")}, close),
-    "window": ({"window": tumbling("10s")}, in_one_window),
-}
-
-
 @pytest.mark.parametrize("how", ["inner", "left", "right", "full", "semi", "anti"])
-@pytest.mark.parametrize("kind", JOINS)
+@pytest.mark.parametrize("kind", WITHIN)
 @SOME
 @given(left=ROWS, right=ROWS)
 @example(left=LEFT, right=RIGHT)
 def test_joins_have_each_pair_once_and_what_has_no_other(kind, how, left, right):
-    more, are_together = JOINS[kind]
+    more, are_together = WITHIN[kind]
     pipeline = Streams("joined", workers=2)
     others = source(pipeline, "others").select("user", "at", m="n")
-    joined = source(pipeline).join(others, "user", how=how, parallelism=2, **more)
-    joined.sink("out", CollectBolt)
+    rows = source(pipeline).join(others, "user", how=how, parallelism=2, **more)
+    rows.sink("out", CollectBolt)
     outcome = pipeline.test(rows=left, others=right)
-    pairs = [
-        (i, j)
-        for i, one in enumerate(left)
-        for j, other in enumerate(right)
-        if one["user"] == other["user"] and are_together(one, other)
-    ]
-    expected = Counter((left[i]["n"], right[j]["n"]) for i, j in pairs)
-    with_other = {i for i, _ in pairs}
-    if how in ("semi", "anti"):
-        expected = Counter((left[i]["n"], None) for i in with_other if how == "semi")
-    if how in ("left", "full", "anti"):
-        expected += Counter((r["n"], None) for i, r in enumerate(left) if i not in with_other)
-    if how in ("right", "full"):
-        with_other = {j for _, j in pairs}
-        expected += Counter((None, r["n"]) for j, r in enumerate(right) if j not in with_other)
+    expected = joined(how, are_together, left, right)
     assert Counter((r["n"], r.get("m")) for r in outcome["out"]) == expected
 
 
@@ -173,9 +141,4 @@ def test_a_table_as_it_was_has_the_newest_row_that_is_not_later(rows, asked):
     joined = source(pipeline).join_as_of(table, "user", how="left", parallelism=2)
     joined.sink("out", CollectBolt)
     outcome = pipeline.test(rows=asked, table=[*unique.values()])
-    expected = Counter()
-    for one in asked:
-        of_user = [r for r in unique.values() if r["user"] == one["user"] and r["at"] <= one["at"]]
-        newest = max(of_user, key=lambda r: r["at"], default={"n": None})
-        expected[one["n"], newest["n"]] += 1
-    assert Counter((r["n"], r["m"]) for r in outcome["out"]) == expected
+    assert Counter((r["n"], r["m"]) for r in outcome["out"]) == as_of(asked, unique.values())
