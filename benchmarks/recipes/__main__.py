@@ -65,7 +65,7 @@ class Job:
         servers: What it needs.
         topic: A topic that must be there.
         consumed: A table that is empty after a run: it is loaded again for each way.
-        sends: The recipe's program that sends the data while the job runs.
+        clients: So many send the data over HTTP while the job runs.
     """
 
     page: str
@@ -78,7 +78,7 @@ class Job:
     servers: Sequence[str] = ()
     topic: str = ""
     consumed: str = ""
-    sends: str = ""
+    clients: int = 0
 
 
 JOBS = {
@@ -127,9 +127,14 @@ JOBS = {
         consumed="airport_queue",
         servers=("postgres", "redis"),
     ),
-    "hooks": Job(
-        *("webhook-to-sqlite", "hooks", "HTTP → SQLite", "weather.csv", 20_000), sends="send.py"
-    ),
+    **{
+        f"hooks-{clients}": Job(
+            *("webhook-to-sqlite", "hooks", f"HTTP → SQLite, {clients} at once"),
+            *("weather.csv", rows),
+            clients=clients,
+        )
+        for clients, rows in ((1, 20_000), (16, 100_000), (64, 100_000))
+    },
     "wordtable": Job(
         *("word-count-to-postgres", "wordtable", "Kafka → counts in PostgreSQL, transactions"),
         load="produce.py",
@@ -280,8 +285,8 @@ def timed(loop: Callable[[], int]) -> Result:
 
 def once(name: str, how: str) -> Result:
     """Do a job in the current folder in one of the ways."""
-    sends = JOBS[name].sends
-    with subprocess.Popen([sys.executable, sends]) if sends else nullcontext():
+    command = [sys.executable, "-m", "benchmarks.recipes.send_hours", f"{JOBS[name].clients}"]
+    with subprocess.Popen(command) if JOBS[name].clients else nullcontext():
         return _once(name, how)
 
 
@@ -291,7 +296,7 @@ def _once(name: str, how: str) -> Result:
         if not result["rows"]:  # of transactions, which have no acks
             result["rows"] = sum(1 for _ in changelog_lines_of_all_names())
         return result
-    return timed((LOOPS if how == "loop" else BYTEWAX)[name])
+    return timed((LOOPS if how == "loop" else BYTEWAX)[name.partition("-")[0]])
 
 
 def in_a_process(name: str, how: str, folder: Path) -> Result | str:

@@ -14,7 +14,6 @@ from typing_extensions import override
 
 from fulmen.api.declarer import Stream
 from fulmen.connectors.formats import Format, Malformed
-from fulmen.connectors.formats.base import unread
 from fulmen.connectors.http.served.options import (
     CloudEventOptions,
     FormOptions,
@@ -79,16 +78,18 @@ class _Messages(Contents):
     @override
     def rows(self, headers: Headers, content: bytes) -> list[list[Any]]:
         if not (self._has_lines or media_type(headers) in LINES_TYPES):
-            return [self._row(content, "")]
+            return [_readable(one, "") for one in self._format.decode_each([content])]
         numbered = enumerate(content.split(b"\n"), 1)
-        lines = [(number, line.removesuffix(b"\r")) for number, line in numbered]
-        return [self._row(line, f"line {number}: ") for number, line in lines if line.strip()]
+        lines = [(number, line.removesuffix(b"\r")) for number, line in numbered if line.strip()]
+        decoded = self._format.decode_each([line for _, line in lines])
+        numbers = [number for number, _ in lines]
+        return [_readable(one, f"line {n}: ") for n, one in zip(numbers, decoded, strict=True)]
 
-    def _row(self, data: bytes, where: str) -> list[Any]:
-        try:
-            return self._format.decode(data)
-        except BaseException as error:  # noqa: BLE001 (of any decoder)
-            raise Malformed(f"{where}{unread(error)}") from None
+
+def _readable(values: list[Any] | Malformed, where: str) -> list[Any]:
+    if isinstance(values, Malformed):
+        raise Malformed(f"{where}{values}")
+    return values
 
 
 class _Forms(Contents):

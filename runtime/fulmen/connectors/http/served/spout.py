@@ -182,8 +182,7 @@ class HttpSpout(ServingSource):
             self._keys.add(request.key, one)
         self._blocks.add(ids, request.rows)
         listener.pending += count
-        for msg_id, values in zip(ids, request.rows, strict=True):
-            self.collector.emit(list(values), DEFAULT_STREAM, msg_id)
+        self.collector.emit_many(request.rows, msg_ids=ids)
         if answer == "committed":
             self._uncommitted.append(opened)
         if answer == "at-once":
@@ -226,8 +225,8 @@ class HttpSpout(ServingSource):
     @override
     def ack_batch(self, msg_ids: Sequence[Any]) -> None:
         """Forget messages, and answer the requests of which all are processed."""
-        for msg_id in self._blocks.end(msg_ids):
-            self._ended(msg_id)
+        for number, count in Counter(map(_number_of, self._blocks.end(msg_ids))).items():
+            self._ended(number, count)
         if self.options.answer == "acked":
             self.context.want_batch()  # where some end, others may end soon
 
@@ -238,16 +237,16 @@ class HttpSpout(ServingSource):
             if self._blocks.fail(msg_id):
                 super().fail(msg_id, reason)
         elif self._blocks.end([msg_id]):
-            self._ended(msg_id, reason)
+            self._ended(_number_of(msg_id), 1, reason)
 
-    def _ended(self, msg_id: str, reason: str | None = None) -> None:
-        number = _number_of(msg_id)
+    def _ended(self, number: int, count: int, reason: str | None = None) -> None:
+        """So many messages of a request are processed, or have failed for that reason."""
         opened = self._open.get(number)
         if opened is None:
             return
         listener = self.listener
-        listener.pending -= 1
-        opened.left -= 1
+        listener.pending -= count
+        opened.left -= count
         opened.reason = opened.reason or reason
         if opened.left:
             return

@@ -57,15 +57,16 @@ def test_what_was_answered_is_emitted_until_it_is_processed(life_of):
 
 def test_an_acked_request_is_answered_when_all_of_it_is(life_of):
     life = life_of(answer="acked", content="lines")
-    answer = life.post(b'{"id": 1}\n{"id": 2}')
+    answer = life.post(b'{"id": 1}\n{"id": 2}\n{"id": 3}')
     life.turn()
-    first, second = [msg_id for msg_id, _, _ in life.collector.emits]
+    first, *others = [msg_id for msg_id, _, _ in life.collector.emits]
     life.commit(acked=[first])
     life.deliver()
     assert not answer.done()
-    life.commit(acked=[second])
+    life.commit(acked=others)
     life.deliver()
-    assert answer.result()[:2] == (200, {"messages": 2})
+    assert answer.result()[:2] == (200, {"messages": 3})
+    assert life.source.listener.pending == 0
 
 
 def test_a_failed_request_is_told_why_and_does_not_come_again(life_of):
