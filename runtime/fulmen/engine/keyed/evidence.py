@@ -51,7 +51,15 @@ class Evidence:
         """The part that is; None: none, or nothing is known."""
         return next(iter(self.parts), None) if self.since else None
 
-    def look(self, keys: Collection[Any], seen: Collection[Any], fields: int, number: int) -> None:
+    def look(
+        self,
+        keys: Collection[Any],
+        seen: Collection[Any],
+        fields: int,
+        number: int,
+        *,
+        are_seen: bool = False,
+    ) -> None:
         """Look at what was written.
 
         Args:
@@ -59,11 +67,14 @@ class Evidence:
             seen: The values, of all tuples and timers of the batch, that the grouping is by.
             fields: By how many fields.
             number: The commit.
+            are_seen: Whether it is known that each of the keys is among what was seen.
         """
         if not keys:
             return
         self.since = self.since or number
         for part in self.parts:
+            if are_seen and (part == "whole" or (part == "first" and fields > 1)):
+                continue  # what is seen of several fields is what such a key begins with: all of it
             for key in _others(part, keys, seen, fields):
                 self.broken[part] = Broken(repr_of(key), number)
                 break

@@ -63,3 +63,24 @@ def test_what_is_read_is_what_was_written_in_the_block_of_its_key(values, copies
         assert sorted(map(repr, weighed)) == sorted(map(repr, there))
     assert {repr(one) for one in read.items()} == {repr(one) for one in entries.items()}
     assert (sorted(deleted), max(counts) > 1) == (gone, copies > 1)
+
+
+@pytest.mark.parametrize(
+    "later",
+    [
+        pytest.param("text", id="texts"),
+        pytest.param((1,), id="tuples"),
+        pytest.param(2**70, id="large-numbers"),
+    ],
+)
+def test_values_that_are_of_another_kind_from_some_place_on_are_no_column(later):
+    for some in ([7] * 600, [(7, 8)] * 600, [("a", 8)] * 600):
+        assert typed_column(some) is not None
+        assert typed_column([*some, *[later] * 600]) is None
+
+
+def test_a_column_that_is_made_bit_by_bit_has_all_values_in_their_order():
+    values = [(i, f"text {i}", (0.5 * i, -i)) for i in range(1300)]
+    column = typed_column(values)
+    assert column.values(np.arange(1300)) == values
+    assert column.sizes() == pytest.approx([quick_size(value) for value in values], abs=4)

@@ -28,7 +28,7 @@ from fulmen.engine.state.entries.measures import KeyMeasures
 from fulmen.engine.state.entries.own_blocks import of_many, own_blocks, settle, take_many
 from fulmen.engine.state.entries.segment_blocks import decode
 from fulmen.engine.state.entries.segment_format import DELETED_BYTES, encode
-from fulmen.engine.state.entries.segments import Segments
+from fulmen.engine.state.entries.segments import GONE, Segments
 from fulmen.engine.state.entries.state_tables import StateTable
 from fulmen.engine.state.journals import STATE
 from fulmen.engine.state.pickling import INSTANCE, made_of
@@ -70,7 +70,6 @@ class KeyedState(dict[Any, Any]):
         "_names",
         "_segments",
         "_tables",
-        "_touch",
         "_watch",
         "get",  # a dict's own, at hand: where an instance has attributes it is looked for longer
     )
@@ -91,8 +90,7 @@ class KeyedState(dict[Any, Any]):
         self._tables: dict[Any, StateTable] = {}
         self._dropped: list[str] = []  # journals of tables that are gone
         self._before: dict[Any, Any] = {}
-        self._changed: dict[Any, Any] = {}  # a set, in order: memory is read so
-        self._touch = self._changed.setdefault
+        self._changed: dict[Any, Any] = {}  # the values, or `GONE`, in order: memory is read so
         self._at_once = 0
         self._watch: Callable[[Collection[Any]], None] | None = None
         self.get = super().get  # type: ignore[method-assign]
@@ -108,11 +106,11 @@ class KeyedState(dict[Any, Any]):
 
     def __setitem__(self, key: Any, value: Any, _set: Any = dict.__setitem__) -> None:
         _set(self, key, value)
-        self._touch(key)
+        self._changed[key] = value
 
     def __delitem__(self, key: Any) -> None:
         dict.__delitem__(self, key)
-        self._touch(key)
+        self._changed[key] = GONE
 
     @override
     def pop(self, key: Any, default: Any = _MISSING) -> Any:
@@ -120,18 +118,18 @@ class KeyedState(dict[Any, Any]):
             if default is _MISSING:
                 raise KeyError(key)
             return default
-        self._touch(key)
+        self._changed[key] = GONE
         return dict.pop(self, key)
 
     @override
     def popitem(self) -> tuple[Any, Any]:
         key, value = super().popitem()
-        self._touch(key)
+        self._changed[key] = GONE
         return key, value
 
     @override
     def clear(self) -> None:
-        self._changed.update(dict.fromkeys(self))
+        self._changed.update(dict.fromkeys(self, GONE))
         super().clear()
 
     @override
@@ -187,7 +185,7 @@ class KeyedState(dict[Any, Any]):
         return records
 
     def _changed_entries(
-        self, changed: Collection[Any], number: int
+        self, changed: dict[Any, Any], number: int
     ) -> dict[str, tuple[bytes | None, int]]:
         if self._watch is not None:
             self._watch(changed)
@@ -245,9 +243,8 @@ class KeyedState(dict[Any, Any]):
         keys = len(self) + sum(map(len, tables))
         return keys, self._segments.bytes + sum(table.bytes for table in tables)
 
-    def _find_changed(self) -> Collection[Any]:
+    def _find_changed(self) -> dict[Any, Any]:
         changed, self._changed = self._changed, {}
-        self._touch = self._changed.setdefault
         return changed
 
     def _note_by(self, way: type[KeyedState]) -> None:
@@ -294,9 +291,10 @@ class KeyedState(dict[Any, Any]):
                         dict.pop(state, key, None)
                     parts.append((DELETED_BYTES, deleted))
                     clipped += others
-                segments.add(journal, len(data), parts, clipped)
+                segments.restore(journal, len(data), parts, clipped)
         if many is not None:
             settle(many, state, state._changed)  # they are written anew, as this task's alone
+        state._changed = {key: dict.get(state, key, GONE) for key in state._changed}
         return state
 
 
@@ -336,11 +334,11 @@ class _Compared(KeyedState):
     __ior__ = dict.__ior__
 
     @override
-    def _find_changed(self) -> Collection[Any]:
+    def _find_changed(self) -> dict[Any, Any]:
         self._changed.clear()  # what was noted in any case
         before = self._before
-        changed = [k for k, value in self.items() if before.get(k, _MISSING) is not value]
-        return changed + [k for k in before if k not in self]
+        changed = {k: value for k, value in self.items() if before.get(k, _MISSING) is not value}
+        return changed | {k: GONE for k in before if k not in self}
 
 
 def take_state(instance: Component, state: MutableMapping[Any, Any], is_new: bool = False) -> None:

@@ -180,13 +180,13 @@ class _Entries(NamedTuple):
             return None if typed is None else typed.at(where)
         return typed.at(where[~self.is_deleted])
 
-    def group(self, weight: float, own: Sequence[Any], some: Numbers) -> Group:
-        """The keys at some places, which are these, with their values."""
+    def group(self, weight: float, some: Numbers) -> Group:
+        """The keys at some places with their values."""
         keys, values = self.typed_keys, self.typed_values
         return Group(
             weight,
-            len(own),
-            column_of(own) if keys is None else keys.column(some),
+            len(some),
+            column_of(taken(self.keys, some.tolist())) if keys is None else keys.column(some),
             column_of(taken(self.values, some.tolist())) if values is None else values.column(some),
         )
 
@@ -271,29 +271,30 @@ def _piece(entries: _Entries, count: int, names: Mapping[int, str]) -> Piece:
     keys = entries.keys
     bits = np.frexp(entries.sizes)[1].astype(np.int64)  # the number of bits of each
     bits[entries.is_deleted] = 0
+    parts = [
+        (_weight(of_bits) if of_bits else DELETED_BYTES, taken(keys, some.tolist()))
+        for of_bits, some in _by_code(bits)
+    ]
     codes = bits + _BITS * entries.is_pickled
     if entries.hashes is not None and count > 1:
         codes += blocks_of(entries.hashes, count) * _CODES
     contents = [BlockParts([], [], []) for _ in range(count)]
-    parts: list[tuple[float, Sequence[Any]]] = []
     for code, some in _by_code(codes):
         block, kind = divmod(code, _CODES)
         is_pickled, of_bits = divmod(kind, _BITS)
         if of_bits:
-            own, weight = taken(keys, some.tolist()), _weight(of_bits)
             into = contents[block].pickled if is_pickled else contents[block].groups
-            into.append(entries.group(weight, own, some))
-            parts.append((weight, own))
+            into.append(entries.group(_weight(of_bits), some))
         else:
             gone = taken(keys, some.tolist())
             contents[block].deleted.append((len(gone), column_of(gone)))
-            parts.append((DELETED_BYTES, gone))
     return Piece(segment_of([pickled_block(content, names) for content in contents]), parts)
 
 
 def _by_code(codes: Numbers) -> Iterator[tuple[int, Numbers]]:
     """Each code, the least first, and where it is, in order."""
-    order = np.argsort(codes, kind="stable")
+    small = codes.astype(np.min_scalar_type(codes.max(initial=0)))  # for a radix sort
+    order = np.argsort(small, kind="stable")
     ordered = codes[order]
     starts = np.flatnonzero(np.diff(ordered, prepend=-1)).tolist()
     for start, end in pairwise([*starts, len(order)]):

@@ -25,9 +25,9 @@ from __future__ import annotations
 from collections import Counter, defaultdict, deque
 from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import compress, filterfalse, repeat
+from itertools import chain, compress, filterfalse, repeat
 from operator import is_, is_not, not_
-from typing import Any, NamedTuple, Protocol, TypeVar
+from typing import Any, Final, NamedTuple, Protocol, TypeVar
 
 FULL_BYTES = 1 << 20
 """A segment of this size or more is not merged with others of its size."""
@@ -41,7 +41,8 @@ REWRITTEN_TIMES = 4
 ALONE_BYTES = 64 << 10
 """A value of this size or more has a segment of its own."""
 _OF_A_SIZE = 8
-_MISSING = object()
+GONE: Final = object()
+"""In place of the value of a key that was deleted."""
 
 
 class Droppable(Protocol):
@@ -147,7 +148,7 @@ class Segments:
         parts: Iterable[tuple[float, Sequence[Any]]],
         others: float = 0.0,
     ) -> None:
-        """Add a segment that was written, or read. They must come in the order of their commits.
+        """Add a segment that was written of what `turn` gave.
 
         Args:
             journal: Its journal.
@@ -155,39 +156,54 @@ class Segments:
             parts: Keys, and about how many bytes one of them takes in comparison.
             others: The same of all keys in it that belong to other tasks: they are waste here.
         """
-        by_weight: dict[float, list[Any]] = {}
+        by_weight: dict[float, list[Sequence[Any]]] = {}
         for weight, keys in parts:
-            by_weight.setdefault(weight, []).extend(keys)
-        number = sum(map(len, by_weight.values()))
-        whole = sum((weight * len(keys) for weight, keys in by_weight.items()), others) or 1.0
+            by_weight.setdefault(weight, []).append(keys)
+        alike = {
+            weight: lists[0] if len(lists) == 1 else [*chain.from_iterable(lists)]
+            for weight, lists in by_weight.items()
+        }
+        number = sum(map(len, alike.values()))
+        whole = sum((weight * len(keys) for weight, keys in alike.items()), others) or 1.0
         alone = size >= ALONE_BYTES and number == 1
         self.bytes += size
         segment = self._segments[journal] = Segment(journal, size, alone)
-        for weight, keys in by_weight.items():
+        for weight, keys in alike.items():
             part = SegmentPart(keys, weight * size / whole, len(keys))
             segment.parts.append(part)
-            self._supersede(keys)
             self._places.update(zip(keys, repeat(part)))
+
+    def restore(
+        self, journal: str, size: int, parts: Sequence[tuple[float, Sequence[Any]]], others: float
+    ) -> None:
+        """Add a segment that was read, as `add`. They must come in the order of their commits."""
+        for _, keys in parts:
+            self._supersede(keys)
+        self.add(journal, size, parts, others)
 
     def _supersede(self, keys: Collection[Any]) -> None:
         """Forget where the newest of these keys are: they are in older segments by now."""
         places = self._places
-        if places.keys().isdisjoint(keys):
+        if not places:
             return
         before = list(map(places.pop, keys, repeat(None)))
+        if not any(before):
+            return
         for part, number in Counter(before).items():
             if part is not None:
                 part.live -= number
         self._stale.update(compress(keys, before))
 
-    def turn(self, changed: Collection[Any], state: Mapping[Any, Any]) -> SegmentUpdate:
+    def turn(self, changed: dict[Any, Any], state: Mapping[Any, Any]) -> SegmentUpdate:
         """Take the changes for the next commit.
 
         Args:
-            changed: Keys that were assigned or deleted since the last one.
+            changed: The keys that were assigned since the last one, with their values, and those
+                that were deleted, with `GONE`. It is used up.
             state: What is kept now.
         """
-        self._supersede(changed)
+        if len(self._places) + len(changed) != len(state):  # else no segment has any of them
+            self._supersede(changed)
         dropped = list(victims(self._segments.values(), len(changed)))
         for segment in dropped:
             del self._segments[segment.journal]
@@ -195,14 +211,13 @@ class Segments:
         if dropped and not self._segments:  # all is written anew: nothing of before matters
             self._places, self._stale = {}, Counter()
             return SegmentUpdate(dict(state), [], [segment.journal for segment in dropped])
-        values: dict[Any, Any] = {}
-        gone: list[Any] = []
-        _sort(changed, state, values, gone)
+        gone = [key for key, value in changed.items() if value is GONE]
+        _forget(changed, gone)
         for segment in dropped:
             for part in segment.parts:
-                _sort(self._taken_from(part, state), state, values, gone)
+                _sort(self._taken_from(part, state), state, changed, gone)
         deleted = [key for key in gone if key in self._stale]
-        return SegmentUpdate(values, deleted, [segment.journal for segment in dropped])
+        return SegmentUpdate(changed, deleted, [segment.journal for segment in dropped])
 
     def _taken_from(self, part: SegmentPart, state: Mapping[Any, Any]) -> Sequence[Any]:
         """Forget a part of a segment; gives the keys that no later one has."""
@@ -262,11 +277,11 @@ def _sort(
     keys: Collection[Any], state: Mapping[Any, Any], values: dict[Any, Any], gone: list[Any]
 ) -> None:
     """Add keys with their values to `values`, and those that the state has not to `gone`."""
-    current = list(map(state.get, keys, repeat(_MISSING)))
-    if not any(map(is_, current, repeat(_MISSING))):
+    current = list(map(state.get, keys, repeat(GONE)))
+    is_here = list(map(is_not, current, repeat(GONE)))
+    if all(is_here):
         values.update(zip(keys, current, strict=True))
         return
-    is_here = list(map(is_not, current, repeat(_MISSING)))
     values.update(compress(zip(keys, current, strict=True), is_here))
     gone += compress(keys, map(not_, is_here))
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from itertools import compress
+from itertools import chain, compress
 from operator import itemgetter
 from typing import Any
 
@@ -38,6 +38,9 @@ from fulmen.engine.state.entries.value_columns import (
 
 Rows = npt.NDArray[np.intp]
 Where = slice | npt.NDArray[np.bool_]
+_AT_ONCE = 512
+"""So many values are made arrays at once: they are looked at several times, and stay in the
+processor's cache meanwhile."""
 _MODULUS = (1 << 61) - 1
 """Whole numbers are their own hashes, up to this one."""
 
@@ -51,6 +54,14 @@ class TypedColumn(ABC):
     """
 
     are_whole = False
+
+    @abstractmethod
+    def is_like(self, other: TypedColumn) -> bool:
+        """Whether another one is of the same kind."""
+
+    @abstractmethod
+    def joined(self, parts: Sequence[Any]) -> TypedColumn:
+        """One column of several of the same kind."""
 
     @abstractmethod
     def sizes(self) -> Numbers:
@@ -77,6 +88,16 @@ def typed_column(values: Sequence[Any], depth: int = DEPTH) -> TypedColumn | Non
     """The values as arrays; None: they are few, of several kinds, or only pickling can tell."""
     if len(values) <= FEW:
         return None
+    parts: list[TypedColumn] = []
+    for start in range(0, len(values), _AT_ONCE):
+        part = _typed(values[start : start + _AT_ONCE], depth)
+        if part is None or (parts and not part.is_like(parts[0])):
+            return None
+        parts.append(part)
+    return parts[0].joined(parts)
+
+
+def _typed(values: Sequence[Any], depth: int) -> TypedColumn | None:
     kind = kind_of(values)
     if kind is int:
         try:
@@ -85,50 +106,58 @@ def typed_column(values: Sequence[Any], depth: int = DEPTH) -> TypedColumn | Non
             return None
     if kind is not tuple:
         sizes = plain_sizes(values, kind)
-        return None if sizes is None else _Listed(values, sizes)
+        return None if sizes is None or kind is None else _Listed(kind, values, sizes)
     if not depth or not (width := width_of(values)) or width > SHORT:
         return None
-    parts = []
-    for i in range(width):
-        part = typed_column(list(map(itemgetter(i), values)), depth - 1)
-        if part is None:
-            return None
-        parts.append(part)
-    return _Tuples(parts)
+    parts = [_typed(column, depth - 1) for column in zip(*values, strict=True)]
+    there = [part for part in parts if part is not None]
+    return _Tuples(there) if len(there) == width else None
 
 
 class _Whole(TypedColumn):
-    """Whole numbers."""
+    """Whole numbers.
+
+    Attributes:
+        numbers: They.
+    """
 
     are_whole = True
 
     def __init__(self, numbers: Numbers) -> None:
-        self._numbers = numbers
+        self.numbers = numbers
+
+    @override
+    def is_like(self, other: TypedColumn) -> bool:
+        return isinstance(other, _Whole)
+
+    @override
+    def joined(self, parts: Sequence[_Whole]) -> _Whole:
+        return _Whole(np.concatenate([part.numbers for part in parts]))
 
     @override
     def sizes(self) -> Numbers:
-        bits: Numbers = np.frexp(np.abs(self._numbers.astype(np.float64)))[1].astype(np.int64)
+        bits: Numbers = np.frexp(np.abs(self.numbers.astype(np.float64)))[1].astype(np.int64)
         return (bits >> 3) + 4
 
     @override
     def hashes(self) -> Numbers:
-        numbers = self._numbers
+        numbers = self.numbers
         if len(numbers) and not -_MODULUS < numbers.min() <= numbers.max() < _MODULUS:
             numbers = np.fmod(numbers, _MODULUS)
         return np.where(numbers == -1, -2, numbers) & HASH_MASK
 
     @override
     def at(self, where: Where) -> _Whole:
-        return _Whole(self._numbers[where])
+        return _Whole(self.numbers[where])
 
     @override
     def values(self, rows: Rows) -> Sequence[Any]:
-        found: list[int] = self._numbers[rows].tolist()
+        found: list[int] = self.numbers[rows].tolist()
         return found
 
     @override
     def column(self, rows: Rows) -> Column:
-        some = self._numbers[rows]
+        some = self.numbers[rows]
         if len(some) <= FEW_IN_COLUMN:
             return some.tolist()  # type: ignore[no-any-return]
         first = some[0]
@@ -136,23 +165,38 @@ class _Whole(TypedColumn):
 
 
 class _Listed(TypedColumn):
-    """Other plain values, of these sizes."""
+    """Other plain values of one type.
 
-    def __init__(self, values: Sequence[Any], sizes: Numbers) -> None:
-        self._values, self._sizes = values, sizes
+    Attributes:
+        kind: The type.
+        items: They.
+        own_sizes: The size of each.
+    """
+
+    def __init__(self, kind: type, values: Sequence[Any], sizes: Numbers) -> None:
+        self.kind, self.items, self.own_sizes = kind, values, sizes
+
+    @override
+    def is_like(self, other: TypedColumn) -> bool:
+        return isinstance(other, _Listed) and self.kind is other.kind
+
+    @override
+    def joined(self, parts: Sequence[_Listed]) -> _Listed:
+        values = [*chain.from_iterable(part.items for part in parts)]
+        return _Listed(self.kind, values, np.concatenate([part.own_sizes for part in parts]))
 
     @override
     def sizes(self) -> Numbers:
-        return self._sizes
+        return self.own_sizes
 
     @override
     def at(self, where: Where) -> _Listed:
-        some = self._values[where] if isinstance(where, slice) else [*compress(self._values, where)]
-        return _Listed(some, self._sizes[where])
+        some = self.items[where] if isinstance(where, slice) else [*compress(self.items, where)]
+        return _Listed(self.kind, some, self.own_sizes[where])
 
     @override
     def values(self, rows: Rows) -> Sequence[Any]:
-        return taken(self._values, rows.tolist())
+        return taken(self.items, rows.tolist())
 
     @override
     def column(self, rows: Rows) -> Column:
@@ -160,20 +204,35 @@ class _Listed(TypedColumn):
 
 
 class _Tuples(TypedColumn):
-    """Tuples of one length."""
+    """Tuples of one length.
+
+    Attributes:
+        parts: A column for each place.
+    """
 
     def __init__(self, parts: Sequence[TypedColumn]) -> None:
-        self._parts = parts
+        self.parts = parts
         self.are_whole = all(part.are_whole for part in parts)
 
     @override
+    def is_like(self, other: TypedColumn) -> bool:
+        if not isinstance(other, _Tuples) or len(self.parts) != len(other.parts):
+            return False
+        return all(a.is_like(b) for a, b in zip(self.parts, other.parts, strict=True))
+
+    @override
+    def joined(self, parts: Sequence[_Tuples]) -> _Tuples:
+        columns = zip(*(part.parts for part in parts), strict=True)
+        return _Tuples([one[0].joined(one) for one in columns])
+
+    @override
     def sizes(self) -> Numbers:
-        total: Numbers = np.sum([part.sizes() for part in self._parts], axis=0) + 2
+        total: Numbers = np.sum([part.sizes() for part in self.parts], axis=0) + 2
         return total
 
     @override
     def hashes(self) -> Numbers:
-        parts = [part.hashes() for part in self._parts]
+        parts = [part.hashes() for part in self.parts]
         numbers: Numbers = np.full(len(parts[0]), TUPLE_HASH, np.int64)
         for one in parts:
             numbers = crc32_of(one, numbers)
@@ -181,17 +240,17 @@ class _Tuples(TypedColumn):
 
     @override
     def at(self, where: Where) -> _Tuples:
-        return _Tuples([part.at(where) for part in self._parts])
+        return _Tuples([part.at(where) for part in self.parts])
 
     @override
     def values(self, rows: Rows) -> Sequence[Any]:
-        return list(zip(*(part.values(rows) for part in self._parts), strict=True))
+        return list(zip(*(part.values(rows) for part in self.parts), strict=True))
 
     @override
     def column(self, rows: Rows) -> Column:
         if len(rows) <= FEW_IN_COLUMN:
             return [*self.values(rows)]
-        return tuple_column([part.column(rows) for part in self._parts])
+        return tuple_column([part.column(rows) for part in self.parts])
 
 
 def taken(values: Sequence[Any], some: Sequence[int]) -> Sequence[Any]:

@@ -119,8 +119,12 @@ class HomeEvidence(TaskPart):
                     continue
 
     def _look_at_state(self, changed: Collection[Any]) -> None:
-        state = self._state
-        self.state.look([k for k in changed if k in state], self._seen, *self._now)
+        state, are_seen = self._state, self._seen.issuperset(changed)
+        if not are_seen:
+            changed = [key for key in changed if key in state]
+        elif not any(key in state for key in changed):
+            return
+        self.state.look(changed, self._seen, *self._now, are_seen=are_seen)
 
     @property
     def _now(self) -> tuple[int, int]:
