@@ -1,4 +1,4 @@
 """The collectors that tasks emit, ack and fail with: lists to append to, and nothing else.
 
-Uses `routes` and `anchoring`. Used by `tasks`, whose outbox sends what is in them.
+Uses `routes`. Used by `tasks`, whose outbox sends what is in them.
 """
