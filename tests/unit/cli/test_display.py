@@ -2,6 +2,7 @@
 
 import io
 import threading
+from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
@@ -19,6 +20,7 @@ from fulmen.cli.display.run.live_display import (
     make_display,
 )
 from fulmen.cli.display.run.meter import ComponentFigures, Figures
+from fulmen.cli.display.run.wait_lines import WaitFigures
 from fulmen.engine.totals.author_metrics import AuthorMetrics
 from fulmen.engine.totals.counted import TreeCounts
 from fulmen.testing import ManualClock
@@ -210,6 +212,21 @@ def test_a_line_every_five_seconds(plain):
         plain.clock.advance(LINE_SECONDS / 20)
         plain.display.draw()
     assert plain.text() == f"{LINE}\n" * 2
+
+
+def test_a_wait_that_goes_on_is_told_once_a_minute_though_its_figures_change(plain):
+    waits = iter([*(f"'count' rests for {n} s" for n in range(13)), None, "'count' rests for 0 s"])
+
+    def figures():
+        wait = next(waits)
+        return replace(FIGURES, waits=WaitFigures(sentences=() if wait is None else (wait,)))
+
+    plain.display.meter.figures = figures
+    for _ in range(15):
+        plain.clock.advance(LINE_SECONDS)
+        plain.display.draw()
+    told = [line for line in plain.text().splitlines() if line != LINE]
+    assert told == [f"  'count' rests for {n} s" for n in (0, 12, 0)]
 
 
 def test_starting_is_told_with_its_time(plain):

@@ -555,6 +555,14 @@ def test_a_row_for_which_a_function_raises_fails_alone_and_says_where(pipeline):
     assert [e.task for e in outcome.result.errors if "KeyError" in e.message]
 
 
+def test_an_error_about_none_names_the_fields_that_are_none(pipeline):
+    stream = source(pipeline).with_fields(lacking="nullif(n, 2)", there="n")
+    stream.filter(lambda r: r.lacking > 0).sink("out", CollectBolt)
+    outcome = pipeline.test(rows=[row(1), row(2)], replays=False)
+    failed = dict(outcome.result.failed("rows"))
+    assert failed[1].endswith("'NoneType' and 'int' (None in this row: lacking)")
+
+
 def half(r):
     yield [r.n]
     if r.n == 1:

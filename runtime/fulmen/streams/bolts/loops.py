@@ -21,6 +21,7 @@ from fulmen.streams.rows.folding import with_time
 from fulmen.streams.rows.shapes import Shape
 
 Rows = Sequence[Any]
+NULLS_TOLD = 5
 Fail = Callable[[int, int, BaseException], None]
 Loop = Callable[[Rows, Fail], tuple[list[Any], list[int], tuple[int, ...]]]
 """Gives rows, the places of those that they were made of, and of each step how many rows a filter
@@ -83,7 +84,7 @@ class StepsLoop:
             stream: The fields of the rows that come, and what is known of their types.
         """
         self._numbers = {step: number for number, step in enumerate(steps, 1)}
-        self._parts: list[tuple[Sequence[StepNode], StepsRunner | Loop]] = []
+        self._parts: list[tuple[Sequence[StepNode], StepsRunner | Loop, Sequence[str]]] = []
         fields = stream.fields
         for is_text, some in groupby(steps, key=lambda step: step.is_text):
             listed = list(some)
@@ -92,10 +93,10 @@ class StepsLoop:
                 where = texts.pop("", None)
                 ran = steps_of(Stream(fields), where, None if where is not None else texts)
                 assert ran is not None
-                self._parts.append(([step], StepsRunner(ran)))
+                self._parts.append(([step], StepsRunner(ran), fields))
                 fields = ran.selected
             if not is_text:
-                self._parts.append((listed, _compiled(listed, fields)))
+                self._parts.append((listed, _compiled(listed, fields), fields))
                 fields = fields_after(listed, fields)
         self.fields = fields
 
@@ -104,7 +105,7 @@ class StepsLoop:
         given, failed = rows, dict[int, FailedRow]()
         at: Sequence[int] | None = None
         done_by: list[StepRows] = []
-        for steps, part in self._parts:
+        for steps, part, fields in self._parts:
             n = len(given)
             wrong: dict[int, FailedRow] = {}
             if isinstance(part, StepsRunner):
@@ -120,7 +121,8 @@ class StepsLoop:
                 done_by.append(StepRows(steps[0].name, n, len(given), len(wrong)))
             else:
                 failures = [0] * len(steps)
-                given, places, counted = part(given, self._noted(steps, wrong, failures))
+                noted = self._noted(steps, Stream(fields), given, wrong, failures)
+                given, places, counted = part(given, noted)
                 done_by += _done(steps, n, counted, failures)
             if at is not None:
                 wrong = {at[i]: one for i, one in wrong.items()}
@@ -135,19 +137,34 @@ class StepsLoop:
         return LoopResult(rows_out, places_out, failed, done_by)
 
     def _noted(
-        self, steps: Sequence[StepNode], into: dict[int, FailedRow], failures: list[int]
+        self,
+        steps: Sequence[StepNode],
+        stream: Stream,
+        rows: Rows,
+        into: dict[int, FailedRow],
+        failures: list[int],
     ) -> Fail:
         def fail(row: int, number: int, error: BaseException) -> None:
             step = steps[number]
             failures[number] += 1
             if error.__traceback__ is not None:  # without this loop
                 error.__traceback__ = error.__traceback__.tb_next
-            into[row] = FailedRow(step.name, f"{self._where(step)}: {error_text(error)}", error)
+            why = f"{error_text(error)}{_nulls(error, stream, rows[row])}"
+            into[row] = FailedRow(step.name, f"{self._where(step)}: {why}", error)
 
         return fail
 
     def _where(self, step: StepNode) -> str:
         return f"step {self._numbers[step]} {step.operator!r} ({step.place})"
+
+
+def _nulls(error: BaseException, stream: Stream, row: Sequence[Any]) -> str:
+    """The fields that are None, if that may be why a function raised."""
+    if not isinstance(error, TypeError | AttributeError) or "NoneType" not in str(error):
+        return ""
+    nulls = [name for name, value in zip(stream.fields, row, strict=True) if value is None]
+    more = f" and {len(nulls) - NULLS_TOLD} more" if len(nulls) > NULLS_TOLD else ""
+    return f" (None in this row: {', '.join(nulls[:NULLS_TOLD])}{more})" if nulls else ""
 
 
 def _done(

@@ -16,7 +16,7 @@ from fulmen.cli.display.run.meter import (
     lines_of,
 )
 from fulmen.cli.display.run.transaction_lines import plain_parts, summary_of, transactions_line
-from fulmen.cli.display.run.wait_lines import lag_parts, plain_waits
+from fulmen.cli.display.run.wait_lines import lag_parts
 from fulmen.engine.batches.pace.idle import WARM_BATCHES
 from fulmen.engine.protocol.figures.statistics import (
     AHEAD,
@@ -60,7 +60,7 @@ def plain_line(figures: Figures) -> str:
             f"{count(figures.tuples_per_second)} tuples/s",
             *_plain_ends(figures),
             f"latency p50 {milliseconds(figures.p50)} p99 {milliseconds(figures.p99)}",
-            *plain_waits(figures.waits),
+            *(f"{label} {text}" for label, text in lag_parts(figures.waits.lag)),
         )
     )
 

@@ -3,11 +3,12 @@
 A thread of its own draws what a meter says, so that batches never wait for the terminal.
 """
 
+import re
 import sys
 import threading
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from enum import Enum
 from typing import Self
 
@@ -30,6 +31,8 @@ DRAW_SECONDS = 0.25
 LARGEST_SHARE = 0.04
 """The largest share of one core for drawing: a large table is drawn less often."""
 LINE_SECONDS = 5.0
+REPEAT_SECONDS = 60.0
+"""A wait that goes on is told again after that time."""
 _LINES_BESIDE_TABLE = 7
 
 
@@ -130,7 +133,7 @@ class LiveDisplay(Display):
 
 
 class PlainDisplay(Display):
-    """A line every few seconds, and one that says when draining begins."""
+    """A line every few seconds, one for each wait, and one that says when draining begins."""
 
     def __init__(
         self,
@@ -144,6 +147,7 @@ class PlainDisplay(Display):
         self._clock = clock
         self._next_line = clock() + LINE_SECONDS
         self._is_draining = False
+        self._told: dict[str, float] = {}
 
     def __enter__(self) -> Self:
         self.line(f"{self.name}: {self.phase().value}")
@@ -160,6 +164,18 @@ class PlainDisplay(Display):
             figures = self.meter.figures()
             starting = f"{self.name}: {self.phase().value}, {elapsed(figures.seconds)}"
             self.line(starting if self.is_starting else plain_line(figures))
+            self._tell(figures.waits.sentences, now)
+
+    def _tell(self, waits: Sequence[str], now: float) -> None:
+        """Write a line for each wait that is new, or was told long ago: its figures may change."""
+        told, self._told = self._told, {}
+        for wait in waits:
+            kind = re.sub(r"\d+", "", wait)
+            at = told.get(kind)
+            if at is None or now - at >= REPEAT_SECONDS:
+                at = now
+                self.line(f"  {wait}")
+            self._told[kind] = at
 
 
 def make_display(name: str, meter: Meter, phase: Callable[[], RunPhase]) -> Display:

@@ -71,9 +71,3 @@ def lag_parts(lag: Lag | None) -> Iterator[tuple[str, str]]:
         yield "lag", count(lag.messages)
     if lag is not None and lag.seconds is not None:
         yield "lag age", age(lag.seconds)
-
-
-def plain_waits(figures: WaitFigures) -> Iterator[str]:
-    """Yield lag and waits for a line in a log."""
-    yield from (f"{label} {text}" for label, text in lag_parts(figures.lag))
-    yield from figures.sentences
