@@ -270,7 +270,10 @@ def test_a_change_is_undone_after_the_number_of_tasks_has_changed(fulmen, kept, 
     )
 
 
-ODD = [None, "None", 1, "1", "", date(2026, 1, 31), "2026-01-31", Decimal("2.50"), ("a", None)]
+ODD = [
+    None, "None", 1, "1", "", date(2026, 1, 31), "2026-01-31", Decimal("2.50"), ("a", None), -3,
+    "a\nb", " ",
+]  # fmt: skip
 
 
 def test_each_key_is_found_by_what_shows_it(fulmen, tmp_path):
@@ -280,10 +283,15 @@ def test_each_key_is_found_by_what_shows_it(fulmen, tmp_path):
     names = [line.rpartition("  ")[0].rstrip() for line in lines]
     assert sorted(names) == sorted(
         ["None", "'None'", "1", "'1'", "''", "datetime.date(2026, 1, 31)", "2026-01-31",
-         "Decimal('2.50')", "('a', None)"]
+         "Decimal('2.50')", "('a', None)", "-3", "'a\\nb'", "' '"]
     )  # fmt: skip
     for name in names:
         told = fulmen("state", "set", uri, "count", name, "7", *WHY)
         assert told.stdout == f"{name}  was 1, is 7\n"
         assert "7" in fulmen("state", "get", uri, "count", "--key", name).stdout
     assert set(read_state(Store.open(uri), "count").tasks[0].values()) == {7}
+    told = fulmen("state", "log", uri).stdout.splitlines()
+    assert [line.rpartition("state ")[2] for line in told[::-1]] == [
+        f"{name} (1): a test" for name in names
+    ]
+    assert fulmen("state", "set", uri, "count", "-3", "-4", *WHY).stdout == "-3  was 7, is -4\n"

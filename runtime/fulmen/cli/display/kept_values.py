@@ -1,11 +1,11 @@
 """State of a component in a checkpoint, as text: values, windows, timers. Pure."""
 
-import ast
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from fulmen.engine.state.committed_state import CommittedState
+from fulmen.engine.state.values.key_text import shown_key
 from fulmen.engine.totals.event_time import said
 from fulmen.windows.shown import ShownWindow, shown_windows
 from fulmen.windows.windowed.task_windows import TUPLES
@@ -130,24 +130,3 @@ def brief(value: Any) -> str:
 def shown(value: Any) -> str:
     """A key or a value as text."""
     return value if isinstance(value, str) else repr(value)
-
-
-def shown_key(key: Any) -> str:
-    """A key as text that stands for it alone: a text that would be read as another one has quotes.
-
-    `set` and `delete` take it as it is shown.
-    """
-    text = shown(key)
-    if text is not key or (text and not _is_literal(text)):
-        return text
-    return repr(text)
-
-
-def _is_literal(text: str) -> bool:
-    if text.isidentifier():  # as most are
-        return text in ("None", "True", "False")
-    try:
-        ast.literal_eval(text)
-    except (ValueError, SyntaxError, MemoryError, RecursionError, TypeError):
-        return False
-    return True

@@ -1,11 +1,14 @@
 """`fulmen state set` and `delete`: keys and fields of a component, by hand."""
 
+import re
 from collections.abc import Callable, Iterator
 from fnmatch import fnmatchcase
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
 import click
+from typing_extensions import override
 
 from fulmen.cli.bad_input import BadInput
 from fulmen.cli.commands.state.get import tell_unreadable
@@ -18,7 +21,7 @@ from fulmen.cli.commands.state.kept import (
     on_component,
 )
 from fulmen.cli.commands.state.literals import key_of, value_of
-from fulmen.cli.display.kept_values import is_of_window, shown, shown_key
+from fulmen.cli.display.kept_values import is_of_window, shown
 from fulmen.cli.streams import echo, tell
 from fulmen.engine.driver.edits.changes import Author
 from fulmen.engine.driver.edits.edit import Edit
@@ -28,12 +31,36 @@ from fulmen.engine.driver.edits.repair import remove_unreadable
 from fulmen.engine.state.committed_entries import Entry, entries_in
 from fulmen.engine.state.journals import STATE, TIMERS
 from fulmen.engine.state.key_finder import KeyFinder
+from fulmen.engine.state.values.key_text import shown_key
 from fulmen.errors import FulmenError
 from fulmen.topology.problems import did_you_mean
 from fulmen.visible import visible
 
+_NEGATIVE = re.compile(r"-(\d|\.\d|inf)")
 
-@click.command("set", short_help="Set one key, or one field, by hand.")
+
+class _WithNegatives(click.Command):
+    """A command whose arguments may be numbers below 0, which no option is named like."""
+
+    @override
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        options: list[str] = []
+        arguments: list[str] = []
+        named = [one for one in self.params if isinstance(one, click.Option) and not one.is_flag]
+        rest = iter(args)
+        for arg in rest:
+            if arg == "--":
+                arguments += rest
+            elif arg.startswith("-") and not _NEGATIVE.match(arg):
+                options.append(arg)
+                if any(arg in one.opts for one in named):
+                    options += islice(rest, 1)
+            else:
+                arguments.append(arg)
+        return super().parse_args(ctx, [*options, "--", *arguments])
+
+
+@click.command("set", cls=_WithNegatives, short_help="Set one key, or one field, by hand.")
 @on_component
 @click.argument("key")
 @click.argument("value", required=False)

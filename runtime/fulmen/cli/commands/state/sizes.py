@@ -11,13 +11,13 @@ import click
 
 from fulmen.checkpoint import Manifest, Store, read_newest, tasks_in
 from fulmen.cli.commands.state.kept import KeptState, output_option
-from fulmen.cli.display.kept_values import shown_key
 from fulmen.cli.streams import echo, tell
 from fulmen.cli.topology_file import code_folder_type
 from fulmen.engine.state.committed_entries import entries_in
 from fulmen.engine.state.entries.measures import quick_size
 from fulmen.engine.state.journals import STATE
 from fulmen.engine.state.pickling import dumps
+from fulmen.engine.state.values.key_text import shown_key
 from fulmen.errors import NotFound
 from fulmen.topology.resource.spec import ACKER
 from fulmen.visible import visible

@@ -25,7 +25,8 @@ from fulmen.engine.state.fields import record_of
 from fulmen.engine.state.journals import FIELDS, OLDER
 from fulmen.engine.state.pickling import digest, dumps
 from fulmen.engine.state.values import unreadable
-from fulmen.errors import StateError, repr_of, text_of
+from fulmen.engine.state.values.key_text import shown_key
+from fulmen.errors import StateError, repr_of
 from fulmen.plan import task_key
 
 GONE: Final = object()
@@ -75,7 +76,7 @@ class StateWriter:
         )
         self.count += 1
         if len(self._shown) < SHOWN_KEYS:
-            self._shown.append(text_of(key))
+            self._shown.append(shown_key(key))
         self._gathered(key, before)
 
     def set(self, task: int, key: Any, value: Any) -> None:
