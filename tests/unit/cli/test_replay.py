@@ -81,9 +81,14 @@ def test_all_mistakes_are_told_and_nothing_is_sent(fulmen, tmp_path, store):
         f"{file}:3: no object of JSON",
         f"{file}:4: it has no list or object in 'values', or in 'row'",
         f"{file}:5: messages can't be sent from 'count', as no trees begin there. There are: ",
-        f"{file}:6: it names no component to be sent from: say it with --to",
+        f"{file}:6: it names no component to be sent from. Say it with --to.",
     ):
         assert text in result.stderr
+    result = fulmen("replay", str(file), "--checkpoint", "kept", "--to", "sorce", *WHY)
+    assert result.stderr == (
+        "Error: --to: messages can't be sent from 'sorce', as no trees begin there."
+        " Did you mean 'source'?\n"
+    )
     assert {one.letter.state for one in read_letters(store).letters} == {"kept"}
 
 

@@ -83,6 +83,10 @@ class MessageLineReader:
 
     def read(self, name: str, lines: Iterable[str]) -> None:
         """Read the lines of a source. `name`: of the source, for people."""
+        to, senders = self.sent_from.component, [*self.sent_from.senders]
+        if to and to not in senders:  # one mistake, however many lines there are
+            self.problems = [Problem("--to", *_no_sender(to, senders))]
+            return
         for some in _parted(self._messages(name, lines)):
             content = b"".join(line for _, line in some)
             digest = hashlib.sha256(content + self.salt.encode()).hexdigest()[:20]
@@ -99,7 +103,7 @@ class MessageLineReader:
             try:
                 found = _found(line, self.sent_from)
             except ValueError as error:
-                self.problems.append(Problem(f"{name}:{number}", str(error)))
+                self.problems.append(Problem(f"{name}:{number}", *error.args))  # with the cure
             else:
                 whole = json.dumps(found, ensure_ascii=False, separators=(",", ":"))
                 yield _message_of(found, self.at), f"{whole}\n".encode()
@@ -140,7 +144,7 @@ def _found(line: str, sent_from: SentFrom) -> dict[str, Any]:
     if not isinstance(values, list):
         raise ValueError("it has no list or object in 'values', or in 'row'")
     if component not in sent_from.senders:
-        raise ValueError(_no_sender(component, [*sent_from.senders]))
+        raise ValueError(*_no_sender(component, [*sent_from.senders]))
     failures = row.get("failures", 1)
     return {
         "component": component,
@@ -152,11 +156,11 @@ def _found(line: str, sent_from: SentFrom) -> dict[str, Any]:
     }
 
 
-def _no_sender(component: str, senders: Sequence[str]) -> str:
+def _no_sender(component: str, senders: Sequence[str]) -> tuple[str, str]:
     if not component:
-        return "it names no component to be sent from: say it with --to"
-    cure = did_you_mean(component, senders) or there_are(senders)
-    return f"messages can't be sent from {component!r}, as no trees begin there. {cure}"
+        return "it names no component to be sent from", "Say it with --to."
+    message = f"messages can't be sent from {component!r}, as no trees begin there"
+    return message, did_you_mean(component, senders) or there_are(senders)
 
 
 def _text(row: Mapping[str, Any], name: str) -> str:
