@@ -121,7 +121,7 @@ class StepsLoop:
                 done_by.append(StepRows(steps[0].name, n, len(given), len(wrong)))
             else:
                 failures = [0] * len(steps)
-                noted = self._noted(steps, Stream(fields), given, wrong, failures)
+                noted = self._noted(steps, fields, given, wrong, failures)
                 given, places, counted = part(given, noted)
                 done_by += _done(steps, n, counted, failures)
             if at is not None:
@@ -139,7 +139,7 @@ class StepsLoop:
     def _noted(
         self,
         steps: Sequence[StepNode],
-        stream: Stream,
+        fields: Sequence[str],
         rows: Rows,
         into: dict[int, FailedRow],
         failures: list[int],
@@ -149,7 +149,7 @@ class StepsLoop:
             failures[number] += 1
             if error.__traceback__ is not None:  # without this loop
                 error.__traceback__ = error.__traceback__.tb_next
-            why = f"{error_text(error)}{_nulls(error, stream, rows[row])}"
+            why = f"{error_text(error)}{_nulls(error, fields, rows[row])}"
             into[row] = FailedRow(step.name, f"{self._where(step)}: {why}", error)
 
         return fail
@@ -158,11 +158,11 @@ class StepsLoop:
         return f"step {self._numbers[step]} {step.operator!r} ({step.place})"
 
 
-def _nulls(error: BaseException, stream: Stream, row: Sequence[Any]) -> str:
+def _nulls(error: BaseException, fields: Sequence[str], row: Sequence[Any]) -> str:
     """The fields that are None, if that may be why a function raised."""
     if not isinstance(error, TypeError | AttributeError) or "NoneType" not in str(error):
         return ""
-    nulls = [name for name, value in zip(stream.fields, row, strict=True) if value is None]
+    nulls = [name for name, value in zip(fields, row, strict=True) if value is None]
     more = f" and {len(nulls) - NULLS_TOLD} more" if len(nulls) > NULLS_TOLD else ""
     return f" (None in this row: {', '.join(nulls[:NULLS_TOLD])}{more})" if nulls else ""
 
