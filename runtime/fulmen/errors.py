@@ -60,6 +60,8 @@ FulmenError
 What authors raise themselves, `FailedException`, is in api/components/failures.py.
 """
 
+import errno
+import os
 from collections.abc import Callable, Sequence
 
 from fulmen.causes import causes_of
@@ -232,6 +234,9 @@ class NotFound(CheckpointError):
         )
 
 
+_FULL = (os.strerror(errno.ENOSPC), os.strerror(errno.EDQUOT))
+
+
 class Unreachable(CheckpointError):
     """A store did not do what it was asked to, and may do it later: the same call may be repeated.
 
@@ -251,9 +256,12 @@ class Unreachable(CheckpointError):
 
     def __str__(self) -> str:
         verb = "can't tell whether it wrote" if self.unknown else "can't reach"
+        cure = "Check that the store is up and can be reached from here"
+        if self.cause in _FULL:
+            cure = "Make room there"
         return (
-            f"checkpoint {self.store}: {verb} {self.key!r}: {self.cause}. Check that the store is"
-            " up and can be reached from here; then try again, which is safe."
+            f"checkpoint {self.store}: {verb} {self.key!r}: {self.cause}. {cure}; then try again,"
+            " which is safe."
         )
 
 

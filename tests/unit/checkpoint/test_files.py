@@ -229,8 +229,8 @@ def test_a_full_disk_may_pass(store, tmp_path, monkeypatch):
         with pytest.raises(Unreachable) as caught:
             store.put("a", b"x")
     assert str(caught.value) == (
-        f"checkpoint {store.uri}: can't tell whether it wrote 'a': No space left on device. Check"
-        " that the store is up and can be reached from here; then try again, which is safe."
+        f"checkpoint {store.uri}: can't tell whether it wrote 'a': No space left on device. Make"
+        " room there; then try again, which is safe."
     )
     assert temporary(tmp_path) == []
     store.put("a", b"x")

@@ -17,7 +17,7 @@ _ERRORS_KEPT = 20
 ERRORS_PER_INTERVAL = 5
 ERROR_INTERVAL_SECONDS = 10.0
 REPEAT_SECONDS = 60.0
-"""An error with the same message is logged again after that time, with a count."""
+"""What goes on, as an error with the same message, is logged again after that time."""
 REASONS_SHOWN = 5
 """Reasons of each component."""
 

@@ -26,13 +26,12 @@ from fulmen.cli.display.run.figures import (
     plain_line,
 )
 from fulmen.cli.display.run.meter import Figures, Meter
+from fulmen.engine.totals.failures import REPEAT_SECONDS
 
 DRAW_SECONDS = 0.25
 LARGEST_SHARE = 0.04
 """The largest share of one core for drawing: a large table is drawn less often."""
 LINE_SECONDS = 5.0
-REPEAT_SECONDS = 60.0
-"""A wait that goes on is told again after that time."""
 _LINES_BESIDE_TABLE = 7
 
 

@@ -18,6 +18,7 @@ from fulmen.engine.protocol.deliveries import DELIVERIES, pack_deliveries, undel
 from fulmen.engine.protocol.limits import LIMITS
 from fulmen.engine.time.watermarks import SECTION as TIME
 from fulmen.engine.time.watermarks import Watermarks
+from fulmen.engine.totals.failures import REPEAT_SECONDS
 from fulmen.engine.totals.waits import Wait, WaitKind, utc
 from fulmen.errors import FulmenError, Unreachable
 
@@ -63,6 +64,7 @@ class CommitWriter:
     outage: Wait | None = field(init=False, default=None)
     uncollected: str = field(init=False, default="")
     _since: float = field(init=False, default=0.0)
+    _told: tuple[str, float] = field(init=False, default=("", 0.0))
     _checked: float = field(init=False, default=0.0)
     _collector: threading.Thread | None = field(init=False, default=None)
 
@@ -93,7 +95,7 @@ class CommitWriter:
             try:
                 self.log.check()  # else a driver that is idle would not notice its successor
             except Unreachable as e:  # nothing depends on it
-                self.note(f"{e} {self.is_away(str(e))}")
+                self._tell(str(e))
             else:
                 self.is_back()
         else:
@@ -139,12 +141,19 @@ class CommitWriter:
             except Unreachable as e:  # it may have been made: the same one is made again
                 if self.clocks.steady() - began >= min(OUTAGE_SECONDS, self.patience()):
                     raise
-                self.note(f"{e} {self.is_away(str(e))}")
+                self._tell(str(e))
                 self.clocks.sleep(pause)
                 pause = min(2 * pause, 5.0)
             else:
                 self.is_back()
                 return
+
+    def _tell(self, reason: str) -> None:
+        """Note that the store is away: for each reason once a minute."""
+        text, now = f"{reason} {self.is_away(reason)}", self.clocks.steady()
+        if text != self._told[0] or now - self._told[1] >= REPEAT_SECONDS:
+            self._told = text, now
+            self.note(text)
 
     def is_away(self, reason: str) -> str:
         """Note that the store did not do what it was asked to. Returns for how long it is so."""
