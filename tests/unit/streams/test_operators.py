@@ -525,6 +525,20 @@ def test_functions_get_and_give_objects_of_classes(pipeline):
     assert outcome["out"] == [{"user": "a", "count": 4}]
 
 
+class Part(NamedTuple):
+    cents: int
+    n: int
+
+
+def test_a_class_of_with_fields_is_only_how_functions_see_rows(pipeline):
+    wide = source(pipeline).with_fields(cents=lambda r: r.n * 100, row=Part)
+    some = wide.filter(lambda part: part == (part.n * 100, part.n))
+    some = some.with_fields(euros=lambda part: part.cents // 100)
+    some.select("user", "n", "cents", "euros").sink("out", CollectBolt)
+    outcome = pipeline.test(rows=[row(2)])
+    assert outcome["out"] == [{"user": "a", "n": 2, "cents": 200, "euros": 2}]
+
+
 def test_fields_of_any_name_are_found(pipeline):
     stream = source(pipeline).map(
         lambda r: [r.n, r.n, r.n, r.n], fields=["window-start", "class", "order", "_x"]

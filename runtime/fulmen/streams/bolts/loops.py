@@ -194,68 +194,100 @@ def fields_after(steps: Sequence[StepNode], fields: Sequence[str]) -> tuple[str,
 
 def _compiled(steps: Sequence[StepNode], fields: tuple[str, ...]) -> Loop:
     """The loop of some functions."""
-    names: dict[str, Any] = {"PASSED_ON": PASSED_ON}
-    source = "\n".join(_lines(steps, fields, names))
-    exec(compile(source, "<steps>", "exec"), names)
-    loop: Loop = names["loop"]
+    source = _LoopSource(steps, fields)
+    exec(compile("\n".join(source.lines()), "<steps>", "exec"), source.names)
+    loop: Loop = source.names["loop"]
     return loop
 
 
-def _lines(
-    steps: Sequence[StepNode], fields: tuple[str, ...], names: dict[str, Any]
-) -> Iterator[str]:
-    def bound(value: Any) -> str:
-        name = f"k{len(names)}"
-        names[name] = value
+class _LoopSource:
+    """The source of a loop. In it `v` is the values of a row, and `r` the object of them.
+
+    An object is only made for a function that gets it, and values of it only where there are none:
+    its class may have fewer fields than the rows, or have them in another order.
+    """
+
+    def __init__(self, steps: Sequence[StepNode], fields: tuple[str, ...]) -> None:
+        self.names: dict[str, Any] = {"PASSED_ON": PASSED_ON}
+        self._steps = steps
+        self._shape = Shape(fields, steps[0].parents[0].row)
+        self._has_object, self._has_values = False, True
+
+    def _bound(self, value: Any) -> str:
+        name = f"k{len(self.names)}"
+        self.names[name] = value
         return name
 
-    yield "def loop(rows, fail):"
-    yield "  out, at = [], []"
-    yield "  add, note = out.append, at.append"
-    yield f"  {' = '.join(f'c{number}' for number in range(len(steps)))} = 0"
-    yield "  for i, v in enumerate(rows):"
-    yield "    n, s = len(out), 0"
-    yield "    try:"
-    indent, shape, is_row, is_same = " " * 6, Shape(fields, steps[0].parents[0].row), False, True
-    for number, step in enumerate(steps):
-        if not is_row:
-            yield f"{indent}r = {bound(shape.wrap)}(v)"
-            is_row = True
-        if number:
-            yield f"{indent}s = {number}"
-        called = [f"{bound(function)}(r)" for function in step.functions.values()]
+    def lines(self) -> Iterator[str]:
+        """Its lines."""
+        makes_several = any(step.operator == "flat_map" for step in self._steps)
+        yield "def loop(rows, fail):"
+        yield "  out, at = [], []"
+        yield "  add, note = out.append, at.append"
+        yield f"  {' = '.join(f'c{number}' for number in range(len(self._steps)))} = 0"
+        yield "  for i, v in enumerate(rows):"
+        if makes_several:
+            yield "    n = len(out)"
+        yield "    s = 0"
+        yield "    try:"
+        indent = " " * 6
+        for number, step in enumerate(self._steps):
+            yield from (indent + line for line in self._object())
+            if number:
+                yield f"{indent}s = {number}"
+            yield from (indent + line for line in self._lines_of(number, step))
+            if step.operator == "flat_map":
+                indent += "  "
+        if self._steps[-1].operator != "for_each":
+            yield f"{indent}add({self._values()}); note(i)"
+        yield "    except PASSED_ON: raise"
+        yield "    except BaseException as error:"
+        if makes_several:
+            yield "      del out[n:], at[n:]"
+        yield "      fail(i, s, error)"
+        yield f"  return out, at, ({''.join(f'c{i}, ' for i in range(len(self._steps)))})"
+
+    def _object(self) -> Iterator[str]:
+        if not self._has_object:
+            yield f"r = {self._bound(self._shape.wrap)}(v)"
+            self._has_object = True
+
+    def _values(self) -> str:
+        return "v" if self._has_values else f"{self._bound(self._shape.unwrap)}(r)"
+
+    def _lines_of(self, number: int, step: StepNode) -> Iterator[str]:
+        """Those of a step, which has its object."""
+        called = [f"{self._bound(function)}(r)" for function in step.functions.values()]
+        shape = step.shape
         if step.operator == "filter":
-            yield f"{indent}if not {called[0]}:"
-            yield f"{indent}  c{number} += 1"
-            yield f"{indent}  continue"
-        elif step.operator in ("peek", "for_each"):
-            yield f"{indent}{called[0]}"
-        elif step.operator == "map":
-            assert step.shape is not None
-            yield f"{indent}r = {bound(step.shape.accept)}({called[0]})"
-            shape, is_same = step.shape, False
-        elif step.operator == "flat_map":
-            assert step.shape is not None
-            yield f"{indent}for r in {bound(step.shape.accept_all)}({called[0]}):"
-            indent += "  "
-            yield f"{indent}c{number} += 1"
-            shape, is_same = step.shape, False
+            yield f"if not {called[0]}:"
+            yield f"  c{number} += 1"
+            yield "  continue"
+        elif shape is None and step.operator != "with_fields":  # peek and for_each
+            yield called[0]
+        elif shape is None:
+            yield from self._with_fields(step, called)
         else:
-            new = fields_after([step], fields)
-            made = dict(zip(step.functions, called, strict=True))
-            yield f"{indent}u = {'v' if is_same else f'{bound(shape.unwrap)}(r)'}"
-            values = [made.get(name) or f"u[{fields.index(name)}]" for name in new]
-            is_same = False
-            shape = Shape(new, step.row)
-            yield f"{indent}r = {bound(shape.wrap)}([{', '.join(values)}])"
-        fields = fields_after([step], fields)
-    if steps[-1].operator != "for_each":
-        yield f"{indent}add({'v' if is_same else f'{bound(shape.unwrap)}(r)'}); note(i)"
-    yield "    except PASSED_ON: raise"
-    yield "    except BaseException as error:"
-    yield "      del out[n:], at[n:]"
-    yield "      fail(i, s, error)"
-    yield f"  return out, at, ({''.join(f'c{number}, ' for number in range(len(steps)))})"
+            self._shape, self._has_values = shape, False
+            if step.operator == "map":
+                yield f"r = {self._bound(shape.accept)}({called[0]})"
+            else:
+                yield f"for r in {self._bound(shape.accept_all)}({called[0]}):"
+                yield f"  c{number} += 1"
+
+    def _with_fields(self, step: StepNode, called: Sequence[str]) -> Iterator[str]:
+        fields = self._shape.fields
+        made = dict(zip(step.functions, called, strict=True))
+        new = fields_after([step], fields)
+        if not self._has_values:
+            yield f"v = {self._values()}"
+        if new == (*fields, *made):
+            values = ["*v", *called]
+        else:
+            values = [made.get(name) or f"v[{fields.index(name)}]" for name in new]
+        yield f"v = [{', '.join(values)}]"
+        self._shape = Shape(new, step.row)
+        self._has_object, self._has_values = False, True
 
 
 def typed(steps: Sequence[StepNode], stream: Stream) -> Stream:
