@@ -314,10 +314,10 @@ class DataStream(Generic[T]):
         self, table: type[Any], on: Keys, *, how: str = "left", name: str | None = None,
         parallelism: int = 1, config: Config | None = None, **options: Any,
     ) -> DataStream[Any]:  # fmt: skip
-        """Find the rows of a table that is a file or in SQLite, and add their columns.
+        """Find the rows of a table in a file or database, and add their columns.
 
         Args:
-            table: `FileLookup` or `SqliteLookup`, or a class derived from one of them.
+            table: `FileLookup`, `SqliteLookup` or `PostgresLookup`, or a class derived from one.
             on: The field that equals a column, several, or a mapping of fields to columns.
             how: left, inner, semi or anti.
             name: Default: the name of the stream, with `lookup` behind it.

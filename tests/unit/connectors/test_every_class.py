@@ -68,6 +68,12 @@ WITH_SERVERS = {
     "kafka.KafkaSpout": KAFKA,
     "kafka.OpaqueTransactionalKafkaSpout": KAFKA,
     "kafka.TransactionalKafkaSpout": KAFKA,
+    "postgres.PostgresLookup": {
+        **POSTGRES,
+        "table": "rows",
+        "columns": {"number": "int64"},
+        "key": ["number"],
+    },
     "postgres.PostgresQuerySpout": {**POSTGRES, **GROWING},
     "postgres.PostgresQueueSpout": {
         **POSTGRES,

@@ -17,7 +17,7 @@ from pydantic import Field, model_validator
 from typing_extensions import override
 
 from fulmen.connectors.base.lookup.bolt import TableLookup
-from fulmen.connectors.base.lookup.options import LookupOptions
+from fulmen.connectors.base.lookup.options import WholeTableOptions
 from fulmen.connectors.base.lookup.table import LookupTable, Rows, Seen, TableError
 from fulmen.connectors.base.source import Source
 from fulmen.connectors.files.columns import is_of
@@ -55,7 +55,7 @@ class ParquetTable(Options):
 TableFormat = Annotated[CsvOptions | JsonOptions | ParquetTable, Field(discriminator="type")]
 
 
-class FileLookupOptions(LookupOptions):
+class FileLookupOptions(WholeTableOptions):
     """The `config` of a FileLookup."""
 
     path: Path

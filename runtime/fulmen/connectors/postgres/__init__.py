@@ -5,6 +5,7 @@ Uses `connectors.sql` and `services.sql`. Used by topologies, as
 """
 
 import fulmen.services.sql.postgres  # noqa: F401 (says so if the client is missing)
+from fulmen.connectors.postgres.lookup import PostgresLookup
 from fulmen.connectors.postgres.options import (
     PostgresQueryOptions,
     PostgresQueueOptions,
@@ -15,6 +16,7 @@ from fulmen.connectors.postgres.queue_spout import PostgresQueueSpout
 from fulmen.connectors.postgres.sink import PostgresSink
 
 __all__ = [
+    "PostgresLookup",
     "PostgresQueryOptions",
     "PostgresQuerySpout",
     "PostgresQueueOptions",

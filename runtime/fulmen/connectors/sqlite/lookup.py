@@ -16,8 +16,15 @@ from typing_extensions import override
 
 from fulmen.api.components.sinks import ServiceUnavailable
 from fulmen.connectors.base.lookup.bolt import TableLookup
-from fulmen.connectors.base.lookup.options import LookupOptions
-from fulmen.connectors.base.lookup.table import AskedTable, LookupTable, Rows, Seen, TableError
+from fulmen.connectors.base.lookup.options import WholeTableOptions
+from fulmen.connectors.base.lookup.table import (
+    AskedTable,
+    LookupTable,
+    Rows,
+    Seen,
+    TableError,
+    UnreadRow,
+)
 from fulmen.connectors.formats import Malformed
 from fulmen.connectors.formats.options import types_of
 from fulmen.connectors.formats.types import convert_all
@@ -33,7 +40,7 @@ _BY_INDEX = re.compile(r"SEARCH .*USING (?!AUTOMATIC).*(INDEX|KEY)")
 _BUSY_SECONDS = 5.0
 
 
-class SqliteLookupOptions(LookupOptions):
+class SqliteLookupOptions(WholeTableOptions):
     """The `config` of a SqliteLookup."""
 
     path: Annotated[str, Field(min_length=1)]
@@ -59,18 +66,16 @@ class SqliteLookupOptions(LookupOptions):
     def types(self) -> Mapping[str, str]:
         return types_of(self.columns_)
 
+    @property
+    @override
+    def is_asked(self) -> bool:
+        return self.read == "keys"
+
     @model_validator(mode="after")
     def _has_a_table(self) -> SqliteLookupOptions:
         if (self.table is None) == (self.query is None):
             raise ValueError("name table or query, and not both")
-        if self.read == "whole":
-            return self
-        if self.matches != "all":
-            raise ValueError(
-                f"matches {self.matches!r} needs read: whole, as rows that are asked for by their"
-                " key have no order"
-            )
-        for name in self.pairs.values():
+        for name in self.pairs.values() if self.is_asked else ():
             if (kind := self.types.get(name, "string")) not in _ASKABLE:
                 raise ValueError(
                     f"key: column {name!r} is {kind}, which SQLite can't be asked for: one value"
@@ -86,7 +91,7 @@ class SqliteLookup(TableLookup):
 
     @override
     def table(self, options: SqliteLookupOptions) -> LookupTable | AskedTable:
-        return (SqliteAskedTable if options.read == "keys" else SqliteLookupTable)(options)
+        return (SqliteAskedTable if options.is_asked else SqliteLookupTable)(options)
 
 
 class _File:
@@ -146,23 +151,10 @@ class _File:
             if name not in there:
                 raise TableError(f"it has no column {name!r}, only {there}")
 
-    def rows(
-        self, db: sqlite3.Connection, select: str, values: Sequence[Any] = ()
-    ) -> Iterator[Rows]:
-        """Rows with all columns, of their types."""
-        with lenient(db):
-            rows = db.execute(select, values)
-            number = 0
-            while some := rows.fetchmany(_ROWS_AT_ONCE):
-                yield [self._checked(number + i, row) for i, row in enumerate(some)]
-                number += len(some)
-
-    def _checked(self, number: int, row: Any) -> list[Any]:
+    def typed(self, row: Sequence[Any]) -> list[Any]:
+        """A row with values of the columns' types. Raises Malformed."""
         values = list(row)
-        try:
-            convert_all(values, self._typed)
-        except Malformed as error:
-            raise TableError(f"row {number + 1}: {error}") from None
+        convert_all(values, self._typed)
         return values
 
 
@@ -181,7 +173,18 @@ class SqliteLookupTable(LookupTable):
     def read(self) -> Iterator[Rows]:
         with self._file.opened() as db:
             self._file.check(db)
-            yield from self._file.rows(db, f"SELECT {listed(self._names)} FROM {self._file.source}")
+            with lenient(db):
+                rows = db.execute(f"SELECT {listed(self._names)} FROM {self._file.source}")
+                number = 0
+                while some := rows.fetchmany(_ROWS_AT_ONCE):
+                    yield [self._checked(number + i, row) for i, row in enumerate(some)]
+                    number += len(some)
+
+    def _checked(self, number: int, row: Sequence[Any]) -> list[Any]:
+        try:
+            return self._file.typed(row)
+        except Malformed as error:
+            raise TableError(f"row {number + 1}: {error}") from None
 
 
 class SqliteAskedTable(AskedTable):
@@ -191,6 +194,7 @@ class SqliteAskedTable(AskedTable):
 
     def __init__(self, options: SqliteLookupOptions) -> None:
         self._file = _File(options)
+        self._key_at = [options.columns.index(name) for name in options.pairs.values()]
         key = [*map(quoted, options.pairs.values())]
         parts = [f"k{i}" for i in range(len(key))]
         names = ", ".join(f"t.{quoted(name)}" for name in options.columns)
@@ -221,16 +225,22 @@ class SqliteAskedTable(AskedTable):
             return self._file.look()
 
     @override
-    def rows_of(self, keys: Sequence[Sequence[Any]]) -> Iterator[Sequence[Any]]:
-        with self._told(), self._file.opened() as db:
+    def rows_of(self, keys: Sequence[Sequence[Any]]) -> Iterator[Sequence[Any] | UnreadRow]:
+        with self._told(), self._file.opened() as db, lenient(db):
             for start in range(0, len(keys), _KEYS_AT_ONCE):
                 some = [v for key in keys[start : start + _KEYS_AT_ONCE] if (v := _asked(key))]
                 # NULL equals nothing: so there are few statements, which SQLite knows by then
                 size = min(_KEYS_AT_ONCE, 1 << max(0, len(some) - 1).bit_length())
                 some += [[None] * self._row.count("?")] * (size - len(some))
                 select = self._select.format(", ".join([self._row] * size))
-                for rows in self._file.rows(db, select, [*chain.from_iterable(some)]):
-                    yield from rows
+                for row in db.execute(select, [*chain.from_iterable(some)]):
+                    yield self._read(row)
+
+    def _read(self, row: Sequence[Any]) -> Sequence[Any] | UnreadRow:
+        try:
+            return self._file.typed(row)
+        except Malformed as error:
+            return UnreadRow([row[i] for i in self._key_at], f"a row of the table: {error}")
 
     @contextmanager
     def _told(self) -> Iterator[None]:

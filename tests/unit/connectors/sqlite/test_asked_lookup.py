@@ -117,7 +117,7 @@ def test_a_table_that_can_not_be_asked_by_its_key_says_why(table, options, said)
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        ({"matches": "last"}, "matches 'last' needs read: whole"),
+        ({"matches": "last"}, "matches is 'last', but rows that are asked for"),
         ({"columns": {"code": "decimal", "price": "int64"}}, "column 'code' is decimal, which"),
     ],
 )

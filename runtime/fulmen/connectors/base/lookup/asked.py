@@ -16,11 +16,12 @@ from fulmen.api.keys import has_nan
 from fulmen.connectors.base.lookup.kinds import OF_TYPES
 from fulmen.connectors.base.lookup.options import LookupOptions
 from fulmen.connectors.base.lookup.recent import RecentAnswers
-from fulmen.connectors.base.lookup.table import AskedTable
+from fulmen.connectors.base.lookup.table import AskedTable, UnreadRow
 
 MOST_KEYS = 100_000
 """The rows of so many keys are remembered."""
-Found = list[list[Any]]
+Found = list[list[Any]] | str
+"""The rows of a key; or why they can't be read."""
 
 
 class AskedIndex:
@@ -59,13 +60,14 @@ class AskedIndex:
         return len(self._remembered)
 
     def begin(self) -> None:
-        """A task begins: see that there is a table that can be asked.
+        """A task begins: see that there is a table that can be asked. Nothing is remembered.
 
         Raises:
             ServiceUnavailable: There is none.
         """
         with self._lock:
             self._attempt = None
+            self._remembered.clear()
             self._table.check()
 
     def of_batch(self, attempt: str) -> AskedIndex:
@@ -113,7 +115,9 @@ class AskedIndex:
     def _asked(self, keys: Sequence[tuple[Any, ...]], now: float) -> dict[tuple[Any, ...], Found]:
         found: dict[tuple[Any, ...], Found] = {one: [] for one in keys}
         for row in self._table.rows_of(keys):
-            if (rows := found.get(tuple(row[i] for i in self._key_at))) is not None:
+            if isinstance(row, UnreadRow):
+                found[tuple(row.key)] = row.reason
+            elif isinstance(rows := found.get(tuple(row[i] for i in self._key_at)), list):
                 rows.append([row[i] for i in self._added_at])
         self.loads += 1
         until = inf if self._table.tells_changes else now + self._options.reload_seconds

@@ -21,7 +21,7 @@ from fulmen.connectors.base.lookup.asked import AskedIndex
 from fulmen.connectors.base.lookup.holder import TableHolder
 from fulmen.connectors.base.lookup.index import TableIndex
 from fulmen.connectors.base.lookup.kinds import OF_TYPES, misfit
-from fulmen.connectors.base.lookup.options import LookupOptions
+from fulmen.connectors.base.lookup.options import LookupOptions, WholeTableOptions
 from fulmen.connectors.base.lookup.table import AskedTable, LookupTable
 from fulmen.connectors.formats.base import positions, refused
 from fulmen.errors import repr_of
@@ -61,7 +61,7 @@ class TableLookup(ManyBolt):
         """
         options: LookupOptions = context.options
         self._options, self._context = options, context
-        of = f"lookup of {context.component}: {options!r}"
+        of = f"{type(self).__qualname__} of {context.component}: {options.model_dump()}"
         self._holder = context.shared(
             of, partial(_holder, self.table(options), options, type(self).clock)
         )
@@ -83,13 +83,17 @@ class TableLookup(ManyBolt):
         self._tell(index, collector)
         key = [tuples.column(name) for name in self._options.pairs]
         try:
-            found: list[Sequence[list[Any]] | None] = [*index.find(key)]
+            those: Sequence[Sequence[list[Any]] | str] = index.find(key)
         except TypeError:
-            found = [self._found(index, one) for one in zip(*key, strict=True)]
-        for place, rows in enumerate(found):
-            if not rows and (why := self._misfit(index, [column[place] for column in key])):
+            those = [self._found(index, one) for one in zip(*key, strict=True)]
+        found: list[Sequence[list[Any]] | None] = []
+        for place, rows in enumerate(those):
+            why: str | None = rows if isinstance(rows, str) else None
+            if not rows:
+                why = self._misfit(index, [column[place] for column in key])
+            if why is not None:
                 collector.fail(place, why)
-                found[place] = None
+            found.append(None if why is not None else rows)  # type: ignore[arg-type]  # no text
         passed = [tuples.column(name) for name in self._options.fields]
         bases = [list(one) for one in zip(*passed, strict=True)] if passed else [[]] * len(tuples)
         if self._options.where is not None:
@@ -134,7 +138,9 @@ class TableLookup(ManyBolt):
             self._troubles.inc()
             collector.report_error(trouble)
 
-    def _found(self, index: TableIndex | AskedIndex, key: Sequence[Any]) -> Sequence[list[Any]]:
+    def _found(
+        self, index: TableIndex | AskedIndex, key: Sequence[Any]
+    ) -> Sequence[list[Any]] | str:
         try:
             [found] = index.find([[value] for value in key])
         except TypeError:
@@ -234,10 +240,13 @@ def _holder(
     if isinstance(table, AskedTable):
         return AskedIndex(table, options, clock)
 
+    assert isinstance(options, WholeTableOptions)
+    memory_bytes = options.memory_bytes
+
     def index(table: LookupTable) -> TableIndex:
         columns, key = options.columns, [*options.pairs.values()]
         added = [*options.added.values()]
-        return TableIndex(table.read(), columns, key, added, options.matches, options.memory_bytes)
+        return TableIndex(table.read(), columns, key, added, options.matches, memory_bytes)
 
     return TableHolder(table, index, options.reload_seconds, clock)
 

@@ -40,9 +40,6 @@ class LookupOptions(Options):
     """Which rows of a key count, in the table's order: all, as in SQL, or one of them."""
     reload_seconds: Annotated[float, Field(gt=0, le=86_400)] = 10.0
     """How often it is looked whether the table has changed, at most."""
-    memory_bytes: Annotated[int, Field(ge=0, le=1_000_000_000_000)] = 400_000_000
-    """So much memory of each worker the table may take, as estimated from its rows. One that needs
-    more is kept on the worker's disk."""
 
     @property
     def pairs(self) -> Mapping[str, str]:
@@ -69,6 +66,11 @@ class LookupOptions(Options):
         return {name: name for name in names}
 
     @property
+    def is_asked(self) -> bool:
+        """Whether the table is asked for keys, and not read as a whole."""
+        return False
+
+    @property
     def adds(self) -> bool:
         """Whether what is added is emitted, and not only there for `where`."""
         return self.type in ("inner", "left")
@@ -81,6 +83,11 @@ class LookupOptions(Options):
                     raise ValueError(
                         f"{option}: the table has no column {name!r}, only {list(self.columns)}"
                     )
+        if self.is_asked and self.matches != "all":
+            raise ValueError(
+                f"matches is {self.matches!r}, but rows that are asked for by their key have no"
+                " order. Leave it out"
+            )
         names_of_rows = [*self.fields, *self.added]
         needs_all = self.adds or self.where is not None
         for name in names_of_rows if needs_all else self.fields:
@@ -90,3 +97,11 @@ class LookupOptions(Options):
                     f" anew, as in add: {{table_{name}: {name}}}"
                 )
         return self
+
+
+class WholeTableOptions(LookupOptions):
+    """The `config` that lookups share whose tables may be read as a whole."""
+
+    memory_bytes: Annotated[int, Field(ge=0, le=1_000_000_000_000)] = 400_000_000
+    """So much memory of each worker the table may take, as estimated from its rows. One that needs
+    more is kept on the worker's disk."""

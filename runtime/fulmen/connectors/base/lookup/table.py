@@ -55,6 +55,18 @@ class LookupTable(ABC):
         """
 
 
+class UnreadRow(NamedTuple):
+    """A row that is there, and can't be read.
+
+    Attributes:
+        key: Its key.
+        reason: Why.
+    """
+
+    key: Sequence[Any]
+    reason: str
+
+
 class AskedTable(ABC):
     """A table that is asked for the rows of keys. One thread uses it at a time.
 
@@ -75,7 +87,7 @@ class AskedTable(ABC):
         """What it is like now. Called at the beginning of each batch."""
 
     @abstractmethod
-    def rows_of(self, keys: Sequence[Sequence[Any]]) -> Iterable[Sequence[Any]]:
+    def rows_of(self, keys: Sequence[Sequence[Any]]) -> Iterable[Sequence[Any] | UnreadRow]:
         """All rows of these keys, with the columns of the options in their order.
 
         Rows of other keys may be among them. A key is never equal to a row's that Python takes for
