@@ -13,7 +13,7 @@ import json
 import tempfile
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
@@ -152,9 +152,9 @@ def memory() -> dict[str, int]:
     most = 0
     for pid, kind in running.processes().items():
         if kind in ("driver", "python"):
-            lines = Path(f"/proc/{pid}/status").read_text().splitlines()
-            [peak] = [int(line.split()[1]) for line in lines if line.startswith("VmHWM")]
-            most = max(most, peak)
+            with suppress(OSError):  # it has ended
+                lines = Path(f"/proc/{pid}/status").read_text().splitlines()
+                most = max(most, *(int(x.split()[1]) for x in lines if x.startswith("VmHWM")))
     return {"largest_python_mb": most * 1024 // 10**6}
 
 

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import subprocess
 import sys
 import tempfile
@@ -29,7 +28,7 @@ import pyarrow.parquet as pq
 from benchmarks import running
 from benchmarks.bulk_state import write_state
 from benchmarks.moving_state import Moving, content, driving, memory, steps
-from benchmarks.running import TOPOLOGIES
+from benchmarks.running import TOPOLOGIES, cpu_seconds_of
 from fulmen.checkpoint import CommitLog, Store
 from fulmen.engine.driver.stop import Stop
 from fulmen.topology.reading.field_problems import parse
@@ -131,7 +130,8 @@ class Story:
         }
 
     def _savepoint(self) -> None:
-        self._fulmen("savepoint", "create", str(self._checkpoint), "before", "--why", "version 2")
+        words = "savepoint", "create", str(self._checkpoint), "before", "--why", "version 2"
+        _check(self._start(*words))
 
     def _position(self) -> int:
         said = subprocess.run(
@@ -153,21 +153,22 @@ class Story:
         return self._command(step, "run", *given, *options)
 
     def _command(self, step: str, *words: str) -> dict[str, Any]:
-        began = time.monotonic()
-        used = self._fulmen(*words)
+        began, cpu, most = time.monotonic(), 0.0, 0
+        process = self._start(*words)
+        while process.poll() is None:
+            cpu = max(cpu, cpu_seconds_of(process.pid))
+            most = max(most, memory()["largest_python_mb"])
+            time.sleep(0.2)
+        _check(process)
         return {
             "step": step,
             "seconds": round(time.monotonic() - began, 1),
-            "cpu_seconds": round(used.ru_utime + used.ru_stime, 1),
-            "largest_process_mb": used.ru_maxrss * 1024 // 10**6,
+            "cpu_seconds": round(cpu, 1),
+            "largest_python_mb": most,
         }
 
-    def _fulmen(self, *words: str) -> Any:
-        process = subprocess.Popen([*FULMEN, *words], stdout=sys.stderr)
-        _, status, used = os.wait4(process.pid, 0)
-        if status:
-            raise SystemExit(f"fulmen {' '.join(words)}: {status}")
-        return used
+    def _start(self, *words: str) -> subprocess.Popen[bytes]:
+        return subprocess.Popen([*FULMEN, *words], stdout=sys.stderr)
 
     def _wanted(self) -> np.ndarray:
         numbers = np.arange(self._given.keys)
@@ -182,7 +183,7 @@ class Story:
         """Each count with what it has to be."""
         found = np.full(self._given.keys, -1)
         rows = 0
-        for batch in pq.ParquetFile(exported).iter_batches(1 << 16, ["key", "value"]):
+        for batch in pq.ParquetFile(exported).iter_batches(1 << 16, columns=["key", "value"]):
             keys, values = batch.column(0).to_pylist(), batch.column(1).to_pylist()
             at = [int(json.loads(key).removeprefix("customer-")) for key in keys]
             found[at] = [int(value) for value in values]
@@ -204,6 +205,11 @@ def key_of(n: int) -> str:
 def first_count(n: Any) -> Any:
     """What it was counted to at first; of an array as well."""
     return n % 100 + 1 + (n == WRONG) * TOO_MUCH
+
+
+def _check(process: subprocess.Popen[bytes]) -> None:
+    if process.wait():
+        raise SystemExit(f"{process.args!r}: {process.returncode}")
 
 
 def _cpu() -> float:

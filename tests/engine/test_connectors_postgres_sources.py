@@ -542,6 +542,39 @@ def test_each_row_of_a_queue_is_acked_once_whatever_the_number_of_tasks(target, 
         assert target.run("SELECT * FROM t") == []
 
 
+def test_a_task_that_was_added_and_had_no_turn_takes_over_what_another_has_acked(target):
+    target.run(QUEUE)
+    put(target, 0, 3)
+    tasks = rescaled([queue(target)], 3)
+    for _ in range(2):
+        tasks[2].batch()
+    tasks[2].batch(most=0)
+    one, two = rescaled(tasks, 2)
+    for task in (two, one):
+        task.until_exhausted()
+    assert one.acked + two.acked == {(f"w{i}",): 1 for i in range(3)}
+
+
+@pytest.mark.parametrize("is_lost", [True, False])
+def test_no_task_takes_rows_of_another_after_a_time_in_which_none_of_them_ran(target, is_lost):
+    target.run(QUEUE)
+    put(target, 0, 4)
+    tasks = one, other = [queue(target, fetch_size=2) for _ in range(2)]
+    for task in tasks:
+        task.batch()
+        task.batch(most=1)
+    target.run("UPDATE t SET claimed_until = now() - interval '1 second'")
+    for task in tasks:
+        task.clock.advance(900)
+        if is_lost:
+            task.restore()
+    for _ in range(2):
+        for task in (other, one):
+            task.batch(ends=False)
+    assert sorted(one.pending.values()) == [("w0",), ("w1",)]
+    assert sorted(other.pending.values()) == [("w2",), ("w3",)]
+
+
 def test_a_row_is_deleted_only_when_its_ack_is_committed(target):
     target.run(QUEUE)
     put(target, 0, 1)
@@ -583,14 +616,14 @@ def test_a_claim_that_has_run_out_is_anybodys_and_one_that_is_renewed_is_not(tar
     target.run("UPDATE t SET claimed_until = now() - interval '1 second' WHERE word = 'w0'")
     one.clock.advance(400)
     one.batch(most=0, ends=False)
-    one.spout.next_tuple()  # emits the second row, and renews
+    one.spout.next_tuple()  # renews
     one.restore()
     other.batch()
     other.batch()
-    assert not other.pending
-    target.run("UPDATE t SET claimed_until = now() - interval '1 second'")
+    assert [*other.pending.values()] == [("w1",)]
+    target.run("UPDATE t SET claimed_until = now() - interval '1 second' WHERE word = 'w0'")
     other.clock.advance(1)
-    other.batch()
+    other.batch(ends=False)
     assert sorted(other.pending.values()) == [("w0",), ("w1",)]
 
 

@@ -9,8 +9,9 @@
   batch that is run again with another outcome finds them.
 - The name is drawn at random and committed before the first claim, so that it is known after a
   restore.
-- A claim that has run out is anybody's, as of a topology that was deleted. The spout renews claims
-  of rows that it knows.
+- A claim that has run out is anybody's, as of a topology that was deleted. The spout renews its
+  claims at the start, and then in time. After each renewal it claims no row before a batch is
+  committed: then all tasks have renewed theirs, also after a time in which none of them ran.
 - A task that takes over from one that is no more claims its rows, by the name of that one.
 - A row is known by the text of its key: values of some types, such as NaN or a JSON object, equal
   nothing in Python, or can't be a key of the state.
@@ -98,12 +99,14 @@ class PostgresQueueSpout(SqlSource):
         self._gone: list[str] = []
         self._poll, self._retry = self.due(options.poll_seconds), self.due(options.poll_seconds)
         self._renewal = self.due(options.claim_seconds / RENEWALS)
-        self._renewal.later()
-        self._is_new, self._is_empty, self._is_named = True, False, bool(self.name)
+        self._is_new, self._is_empty = True, False
+        self._is_named, self._may_claim = bool(self.name), False
 
     def begin_turn(self) -> bool:
         """Keep its claims."""
-        self.name = self.name or f"{self.context.label}/{secrets.token_hex(6)}"
+        if not self.name:
+            self.name = f"{self.context.label}/{secrets.token_hex(6)}"
+            self._renewal.later()  # there is none in this name
         self._keep_claims()
         return True
 
@@ -146,6 +149,9 @@ class PostgresQueueSpout(SqlSource):
         if self._is_new:
             self._rows.extend(self._queue.claimed(self.name, self._known()))
         if not self._rows:
+            if not self._may_claim:
+                self._poll.soon()
+                return
             self._is_new = True  # until the answer is here
             self._rows.extend(self._queue.claim(self.name))
         self._is_new = False
@@ -161,16 +167,17 @@ class PostgresQueueSpout(SqlSource):
     def _keep_claims(self) -> None:
         if self.adopted and self._is_named:
             self._queue.adopt(self.name, self.adopted)
-            self.adopted, self._is_new = [], True
-        if self._gone and self._retry.take():
+            self.adopted = []
+            self._renewal.soon()
+        if self._gone and not self.adopted and self._retry.take():  # else it is not in its name yet
             self._queue.delete(self.name, self._gone)
             gone, self._gone = set(self._gone), []
             self._retry.soon()
             self.acked = [key for key in self.acked if key not in gone]
-        if self._renewal.take():
-            claimed = [key for key, *_ in self._rows]
-            self._queue.renew(self.name, [*self._known(), *claimed])
+        if self._is_named and self._renewal.take():
+            self._queue.renew(self.name)
             self._is_new = True  # a process that was superseded may have claimed some in its name
+            self._may_claim = False
 
     def ack_batch(self, msg_ids: Sequence[Any]) -> None:
         """Note that rows are done. They are deleted when that is committed."""
@@ -187,7 +194,7 @@ class PostgresQueueSpout(SqlSource):
 
     def committed(self, number: int) -> None:  # noqa: ARG002
         """Delete what was acked before the commit."""
-        self._is_named = bool(self.name)
+        self._is_named = self._may_claim = bool(self.name)
         self._gone = list(self.acked)
         self._keep_claims()
 
@@ -242,8 +249,7 @@ class _Queue:
                 " WHERE {by} = %s AND NOT {key} = ANY({keys}) ORDER BY {order}"
             )
             self._renew = made(
-                "UPDATE {table} SET {until} = now() + %s * interval '1 second'"
-                " WHERE {by} = %s AND {key} = ANY({keys})"
+                "UPDATE {table} SET {until} = now() + %s * interval '1 second' WHERE {by} = %s"
             )
             self._waiting = made(
                 "SELECT (SELECT count(*) FROM (SELECT FROM {table}"
@@ -277,10 +283,10 @@ class _Queue:
         with self._database.transaction() as db:
             db.execute(self._adopt, [name, array(others)])
 
-    def renew(self, name: str, keys: Sequence[str]) -> None:
-        """Let the claims of these rows count from now on."""
+    def renew(self, name: str) -> None:
+        """Let all claims under a name count from now on."""
         with self._database.transaction() as db:
-            db.execute(self._renew, [self._lease, name, array(keys)])
+            db.execute(self._renew, [self._lease, name])
 
     def delete(self, name: str, keys: Sequence[str]) -> None:
         """Delete those of these rows that are claimed under a name."""
