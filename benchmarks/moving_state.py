@@ -154,7 +154,7 @@ def memory() -> dict[str, int]:
         if kind in ("driver", "python"):
             with suppress(OSError):  # it has ended
                 lines = Path(f"/proc/{pid}/status").read_text().splitlines()
-                most = max(most, *(int(x.split()[1]) for x in lines if x.startswith("VmHWM")))
+                most = max([most, *(int(x.split()[1]) for x in lines if x.startswith("VmHWM"))])
     return {"largest_python_mb": most * 1024 // 10**6}
 
 
