@@ -2,10 +2,12 @@
 
 from datetime import UTC, datetime, timedelta
 
+import pytest
 from hypothesis import event
 from hypothesis import strategies as st
 
 from fulmen import BasicBolt
+from fulmen.engine.tasks.parts import timers
 from fulmen.testing import ABORT, PAUSE, CollectBolt, Later, ManualClock, run
 from support.windows.aggregates import plain
 
@@ -48,12 +50,18 @@ def by_time(arrival):
     return arrival[-1]
 
 
-def in_runs(built, runs, extra, **how):
-    """Run a topology to its end, by clocks of which some are behind, on other workers each time."""
+def in_runs(built, runs, extra):
+    """Run a topology to its end, by clocks of which some are behind, on other workers each time.
+
+    In each run windows end in pages of another size.
+    """
     clock, result = ManualClock(start=START), None
     for batches, pause in [*runs, (None, 0)]:
-        more = {"clock": clock, "batch_seconds": 1.7, "batches": batches, **how}
-        result = run(built, checkpoint=result, workers=extra.draw(st.integers(1, 3)), **more)
+        how = {"clock": clock, "batch_seconds": 1.7, "batches": batches}
+        with pytest.MonkeyPatch.context() as patch:
+            for name in ("PAGE", "PAGE_ON_DISK"):
+                patch.setattr(timers, name, extra.draw(st.sampled_from([1, 2, 10**5])))
+            result = run(built, checkpoint=result, workers=extra.draw(st.integers(1, 3)), **how)
         assert result.errors == []
         event(f"{pause} s until the next run")
         clock = ManualClock(clock.now, start=START + timedelta(seconds=pause))

@@ -1,5 +1,6 @@
 """Windows of the time of day: by when tuples come, whatever their batches, kills and runs."""
 
+from collections import Counter
 from datetime import timedelta
 
 import pyarrow as pa
@@ -52,6 +53,11 @@ def topology(items, window=TUMBLING, spout=None, backend="memory", **config):
     bolt.fields_grouping("source", ["user"]).set_keyed_state(backend)
     builder.set_bolt("sink", CollectBolt).shuffle_grouping("windows")
     tell_arrivals(builder)
+    behind = builder.set_bolt("behind", Aggregate).fields_grouping("windows", ["user"])
+    config = {"key": ["user"], "time": "window_last", "aggregates": {"n": "count"}}
+    behind.set_config({**config, "window": {"type": "tumbling", "size": "20s"}})
+    builder.set_bolt("counts", CollectBolt).shuffle_grouping("behind")
+    builder.set_bolt("late", CollectBolt).shuffle_grouping("behind", "late")
     return builder
 
 
@@ -125,6 +131,10 @@ def test_each_tuple_is_once_in_the_windows_of_when_it_came(items, window, backen
     event(f"{min(len(found), 4)} or more windows")
     assert {row[:3]: row[5] for row in found} == model(arrivals, window)
     assert len({row[:3] for row in found}) == len(found)
+    assert result.collected("late") == []
+    ends = Counter((user, (end - 1) // 20_000 * 20_000) for user, _, end, *_ in found)
+    counts = {(row[0], plain(row[1])): row[3] for row in result.collected("counts")}
+    assert counts == ends
 
 
 def test_time_stands_still_where_a_clock_is_behind():
@@ -168,7 +178,7 @@ def test_windows_of_event_time_behind_those_of_the_clock_have_all_of_their_resul
     config |= {"time": "window_last", "aggregates": {"windows": "count", "total": "sum(total)"}}
     second = built.set_bolt("second", Aggregate).set_config(config)
     second.fields_grouping("windows", ["user"])
-    built.set_bolt("late", CollectBolt).shuffle_grouping("second", "late")
+    built.set_bolt("late-again", CollectBolt).shuffle_grouping("second", "late")
     problems = check(to_document(built.build()), for_kubernetes=True).problems
     assert not any("eventTime" in one.message for one in problems)
     built.set_bolt("totals", CollectBolt).shuffle_grouping("second")
@@ -179,7 +189,7 @@ def test_windows_of_event_time_behind_those_of_the_clock_have_all_of_their_resul
     ]
     result = run(built, clock=clock, batch_seconds=2, checkpoint=result)
     assert [row[3:] for row in result.collected("totals")] == [[2, 3], [1, 3]]
-    assert result.collected("late") == []
+    assert result.collected("late-again") == []
 
 
 class Columns(ArrowSpout):

@@ -3,6 +3,7 @@
 import functools
 import itertools
 import random
+from collections import Counter
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -13,7 +14,7 @@ from fulmen import BasicBolt, TopologyBuilder
 from fulmen.engine.state.committed_state import read_state
 from fulmen.engine.tasks.parts import timers
 from fulmen.engine.worker.in_process import Crash
-from fulmen.testing import CollectBolt, ListSpout, run
+from fulmen.testing import CollectBolt, ListSpout, ManualClock, run
 from fulmen.windows import Aggregate, WindowedBolt, WindowJoin
 from support.runs.engine_runs import new_store
 
@@ -171,3 +172,50 @@ def test_nothing_comes_twice_or_is_missing_where_pages_are_interrupted(
     """By a crash, and by a stop after which there are other tasks, on disk or in memory."""
     found = brought(name, backends, numbers, crash=crash, stop=stop, page=page)
     assert found == at_once(name)
+
+
+class Batches(BasicBolt):
+    """Says in which batch each tuple has come."""
+
+    outputs = ("batch",)
+
+    def prepare(self, conf, context):
+        self.context = context
+
+    transient = ("context",)
+
+    def execute(self, tup, collector):
+        collector.emit([self.context.batch.number])
+
+
+CLOCK = {**COUNTS, "window": {"type": "tumbling", "size": "10m"}, "by": "clock"}
+
+
+@pytest.mark.parametrize(
+    ("cls", "config", "how"),
+    [
+        (Aggregate, {**COUNTS, **TUMBLING}, {}),
+        (Aggregate, {**COUNTS, **SESSIONS}, {}),
+        (Reminders, None, {}),
+        (Aggregate, CLOCK, {}),
+        (Aggregate, CLOCK, {"batches": 30, "batch_seconds": 120}),
+    ],
+    ids=["tumbling", "sessions", "author", "clock-end", "clock"],
+)
+def test_no_batch_brings_more_than_a_page(cls, config, how):
+    """Also when the input ends, and by the clock."""
+    builder = TopologyBuilder("pages")
+    source = builder.set_spout("a", ListSpout(rows_of(1, 300)["a"], fields=FIELDS))
+    source.set_event_time("at", lag="1h")
+    bolt = builder.set_bolt("bolt", cls).fields_grouping("a", ["key"])
+    if config is not None:
+        bolt.set_config(config)
+    builder.set_bolt("batches", Batches).shuffle_grouping("bolt")
+    builder.set_bolt("found", CollectBolt).shuffle_grouping("batches")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(timers, "PAGE", 7)
+        clock = ManualClock(start=START)
+        result = run(builder, end_of_input=True, clock=clock, **how)
+    per_batch = Counter(number for [number] in result.collected("found"))
+    assert len(per_batch) > 5
+    assert max(per_batch.values()) <= 7

@@ -30,7 +30,7 @@ from fulmen.engine.batches.done import (
     only_ticked,
 )
 from fulmen.engine.batches.ends.end_of_input import EndOfInput
-from fulmen.engine.batches.ends.last_turn import LastTurn, Turn
+from fulmen.engine.batches.ends.last_turn import LastTurn
 from fulmen.engine.batches.ends.unfinished import Unfinished
 from fulmen.engine.batches.failures.blame import Blame, VoidAttempt
 from fulmen.engine.batches.pace.idle import Idle
@@ -109,6 +109,7 @@ class Coordinator:
         work = TransactionWork()
         if self.transactions is not None:
             work = self.transactions.begin(now, placed.run)
+        is_behind = last.watermarks.are_behind(placed.by_clock)
         large = last.deliveries and len(pack_deliveries(last.deliveries)) > most
         header = Header(
             number=last.number + 1,
@@ -116,7 +117,7 @@ class Coordinator:
             base=last.base,
             clock=clock.seconds,
             previous_clock=clock.before,
-            default_permit=0 if last.holds or last.watermarks.are_behind else self.size.permit,
+            default_permit=0 if last.holds or is_behind else self.size.permit,
             active=self.active,
             deliveries=None if large else last.deliveries,
             emit_seconds=self.size.seconds_to_emit(placed.topology.spec, placed.plan),
@@ -124,7 +125,7 @@ class Coordinator:
             bases=self.skipping.bases,
             transactions=work,
             watermarks=watermarks_of(last.watermarks, placed, wall),
-            paged=tuple(last.watermarks.told),
+            paged=tuple({**last.watermarks.told, **dict.fromkeys(sorted(placed.by_clock))}),
         )
         self.attempt = self.turns.begin(self.blame.begin(header, placed.spout_tasks, now))
         return self.attempt
@@ -419,4 +420,4 @@ class Coordinator:
         """
         self.turns.is_at_end |= is_at_end
         if self.is_quiet and not self.turns.drained:
-            self.turns.next = Turn.LAST
+            self.turns.end(self.placed.inputs, self._rests.many_at_end(self.placed.plan))

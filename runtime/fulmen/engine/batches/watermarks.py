@@ -48,7 +48,9 @@ def watermarks_of(
     for name in placed.by_clock:
         before = passed.get(name)
         now = int(wall * 1000)
-        found[name] = (now if before is None else max(now, before)), before
+        if before is not None and (now < before or name in watermarks.told):
+            now = before  # it stands until all that was due by then has come
+        found[name] = now, before
     return found
 
 

@@ -100,7 +100,8 @@ class Header:
             that one has fired.
         paged: Bolts that bring so many results of event time at most as fit into the batch: what is
             behind them waits for the rest.
-        ends_time: Nothing will come any more: all timers of event time are due.
+        ends_time: Bolts for which nothing will come any more: all their timers of event time are
+            due.
         looks_ahead: All of them are called as well, for what they emit alone: of what the batch
             changes only what sinks have is kept.
         wall: The time of day, in seconds of time.time(), if there are event times.
@@ -136,7 +137,7 @@ class Header:
     transactions: TransactionWork = field(default_factory=TransactionWork)
     watermarks: Mapping[str, tuple[int, int | None]] = field(default_factory=dict)
     paged: tuple[str, ...] = ()
-    ends_time: bool = False
+    ends_time: tuple[str, ...] = ()
     looks_ahead: bool = False
     wall: float = 0.0
     opens: bool = False

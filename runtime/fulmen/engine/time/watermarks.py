@@ -24,7 +24,8 @@ the same. The invariants:
   not be late for what they meet: so they go on with the source that is furthest then, which is at
   least as far as what they meet is. Where they meet nothing that goes on, they stand.
 - A bolt that goes by the clock has the time of day when the batch began, and for what is behind it
-  it is as a source that declares event times.
+  it is as a source that declares event times. Its time stands while it brings results in several
+  batches.
 """
 
 from __future__ import annotations
@@ -230,10 +231,13 @@ class Watermarks:
     told: Mapping[str, int | None] = field(default_factory=dict)
     ended: frozenset[str] = field(default=frozenset(), compare=False)
 
-    @property
-    def are_behind(self) -> bool:
-        """Whether a bolt has not brought all results that were due in the batch."""
-        return any(at != self.closed.get(bolt) for bolt, at in self.told.items())
+    def are_behind(self, by_clock: Collection[str] = ()) -> bool:
+        """Whether a bolt has not brought all results that were due in the batch.
+
+        Args:
+            by_clock: Bolts that go by the clock, whose results are due in the batch that it is of.
+        """
+        return any(at != self.closed.get(b) or b in by_clock for b, at in self.told.items())
 
     def with_passed(
         self,
@@ -273,13 +277,12 @@ class Watermarks:
                 known.add(bolt)
                 if times:
                     out[bolt] = least
-            if bolt in by_clock or bolt not in due or least is None:
+            if bolt not in due or least is None or due[bolt] > least:
                 continue
-            if due[bolt] <= least:
-                is_behind = before is not None and due[bolt] <= before
-                told[bolt] = self.told.get(bolt, before) if is_behind else before
-                if bolt not in self.sources:
-                    out[bolt] = told[bolt]
+            is_behind = bolt in by_clock or (before is not None and due[bolt] <= before)
+            told[bolt] = self.told.get(bolt, before) if is_behind else before
+            if bolt not in self.sources:
+                out[bolt] = told[bolt]
         return Watermarks(self.sources, passed, self.passed, told, frozenset(ended))
 
     def renamed(self, names: Mapping[str, str]) -> Watermarks:

@@ -117,7 +117,7 @@ def test_a_bolt_with_too_much_for_one_batch_tells_how_far_it_was_until_it_is_don
     for source, due in batches:  # and when the next results of `a` are due
         it = replace(it, sources={"s": SourceTime(source)}).with_passed(inputs, (), due={"a": due})
         it = Watermarks.decode(it.encode())
-        found.append((it.passed["a"], it.passed["b"], "a" in it.told, it.are_behind))
+        found.append((it.passed["a"], it.passed["b"], "a" in it.told, it.are_behind()))
     assert found == [
         (5, 5, False, False),
         (12, 5, True, False),  # the next batch brings the first page

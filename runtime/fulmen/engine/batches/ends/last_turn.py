@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from enum import Enum, auto
 
 from fulmen.engine.batches.done import Done, did_something
 from fulmen.engine.protocol.header import Header
 
+MOST_PAGES = 1000
+"""So many batches bring what is due at the end of event time, before the last one brings the rest:
+timers of an author's may be set again and again."""
 MOST_LOOKS = 3
 """So often a run looks ahead if early results fail. Then they come at the end of the next one."""
 
@@ -16,6 +20,8 @@ class Turn(Enum):
     """The kinds of a next batch."""
 
     USUAL = auto()
+    PAGE = auto()
+    """Event time ends for some bolts, which bring a part of what is due."""
     LAST = auto()
     """Bolts get their last turn in it."""
     AHEAD = auto()
@@ -38,7 +44,8 @@ class LastTurn:
         self.drained = self.is_at_end = False
         self.more_may_come = more_may_come
         self.is_told = False
-        self._looks = 0
+        self._looks = self._pages = 0
+        self._ending: Sequence[str] = ()
 
     @property
     def may_go_on(self) -> bool:
@@ -55,13 +62,35 @@ class LastTurn:
         """Whether the next batch does."""
         return self.next is Turn.AHEAD
 
+    @property
+    def ends_time(self) -> bool:
+        """Whether event time ends with the run."""
+        return self.is_at_end and not self.more_may_come
+
+    def end(self, inputs: Mapping[str, Sequence[str]], many: Collection[str]) -> None:
+        """Have the next batch be the last one, or bring a part of what is due before it.
+
+        Args:
+            inputs: Bolt -> the components that it receives tuples from, each behind its own.
+            many: Bolts that have too much for one batch. What is behind them waits.
+        """
+        many = many if self.ends_time and self._pages < MOST_PAGES else ()
+        self.next = Turn.PAGE if many else Turn.LAST
+        waiting: set[str] = set()
+        for bolt, froms in inputs.items():
+            if not (waiting.isdisjoint(froms) and set(many).isdisjoint(froms)):
+                waiting.add(bolt)
+        self._ending = [bolt for bolt in inputs if bolt not in waiting]
+
     def begin(self, header: Header) -> Header:
         """The header of a batch with what it is."""
-        is_last = self.next is Turn.LAST
+        is_page, is_last = self.next is Turn.PAGE, self.next is Turn.LAST
+        ending = self._ending if is_page or (is_last and self.ends_time) else ()
         return replace(
             header,
             drains=is_last or (self.looks_ahead and self.more_may_come),
-            ends_time=is_last and self.is_at_end and not self.more_may_come,
+            paged=tuple(self._ending) if is_page else () if ending else header.paged,
+            ends_time=tuple(ending),
             looks_ahead=self.looks_ahead,
         )
 
@@ -87,4 +116,5 @@ class LastTurn:
         self.drained = done.header.drains or (self.drained and not did_something(done.summaries))
         self.drained &= not done.after.holds
         self._looks += done.header.looks_ahead
+        self._pages += bool(done.header.ends_time)
         self.next = Turn.USUAL

@@ -46,9 +46,13 @@ class NextTimers:
         after = NextTimers()
         after._run, after._parts = self._run, dict(self._parts)
         after.committed(run, summaries)
-        many = {plan.component_of(task) for task, timers in after.by_task() if timers.are_many}
+        return after.many(plan)
+
+    def many(self, plan: Plan) -> Mapping[str, int]:
+        """The same after the last batch."""
+        many = {plan.component_of(task) for task, timers in self.by_task() if timers.are_many}
         due: dict[str, int] = {}
-        for task, (at, *_) in after.by_task() if many else ():
+        for task, (at, *_) in self.by_task() if many else ():
             if at is not None and (name := plan.component_of(task)) in many:
                 due[name] = min(at, due.get(name, at))
         return due

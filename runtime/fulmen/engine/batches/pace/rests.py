@@ -7,7 +7,7 @@ longer. No rest goes beyond what is due: a tick, a timer, a failed message that 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from fulmen.engine.batches.done import Done
 from fulmen.engine.batches.pace.idle import HOLD_SECONDS, Idle
@@ -64,6 +64,10 @@ class Rests:
     def many_due(self, placed: PlacedTopology, summaries: Sequence[Summary]) -> Mapping[str, int]:
         """When timers are due that may bring too much for one batch: see `NextTimers`."""
         return self._next_timers.many_after(placed.run, summaries, placed.plan)
+
+    def many_at_end(self, plan: Plan) -> Collection[str]:
+        """Bolts that have more timers of event time, or results of them, than fit into a batch."""
+        return self._next_timers.many(plan)
 
     def is_timer_due(self, header: Header, plan: Plan) -> bool:
         """Whether a bolt's timer is due in a batch."""

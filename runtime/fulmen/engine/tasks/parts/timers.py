@@ -56,7 +56,7 @@ class AuthorTimers(TaskPart):
         self.waiting = task.guarded("restoring its timers", lambda: TaskTimers.restored(journals))
         self._task = task
         self._page = PAGE_ON_DISK if self.waiting.is_on_disk else PAGE
-        self._now: float | None = None  # until when timers of event time are due
+        self._now: float | None = None  # until when all that is due is to come before spouts emit
         self._ttl: float | None = None  # how long a key of `self.state` is kept; None: for good
         self._without_timer: Iterator[Collection[Any]] = iter(())
 
@@ -85,10 +85,10 @@ class AuthorTimers(TaskPart):
 
     def begin_batch(self, header: Header) -> None:
         """A batch begins."""
-        is_paged = self._task.component in header.paged
-        is_last = header.ends_time or header.looks_ahead
-        self._timers.room = self._page if is_paged and not is_last else math.inf
-        self._now = self._watermark(header)
+        component = self._task.component
+        is_paged = component in header.paged and not header.looks_ahead
+        self._timers.room = self._page if is_paged else math.inf
+        self._now = None if component in header.ends_time else self._watermark(header)
 
     @property
     def _timers(self) -> Timers:
@@ -186,6 +186,7 @@ class AuthorTimers(TaskPart):
         return Chunk(TICK_COMPONENT, TIMER_STREAM, ("key", "at"), -1, None, TupleRows(rows))
 
     def _watermark(self, header: Header) -> float | None:
-        if header.ends_time or header.looks_ahead:
+        component = self._task.component
+        if component in header.ends_time or header.looks_ahead:
             return float("inf")
-        return header.watermarks.get(self._task.component, (None, None))[0]
+        return header.watermarks.get(component, (None, None))[0]
