@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from operator import itemgetter
 from types import MappingProxyType
 from typing import Any, ClassVar, Literal
@@ -38,7 +39,15 @@ from fulmen.windows.inputs import (
 )
 from fulmen.windows.joins.options import JoinOptions, LateOptions, Side
 from fulmen.windows.joins.pairs import mistaken_where, pairs_of, tracked
-from fulmen.windows.joins.side_rows import MAY_EQUAL_NONE, Emits, JoinedRows, Key, Row, SideRows
+from fulmen.windows.joins.side_rows import (
+    MAY_EQUAL_NONE,
+    Columns,
+    Emits,
+    JoinedRows,
+    Key,
+    Row,
+    SideRows,
+)
 from fulmen.windows.options import FIXED
 from fulmen.windows.spans import datetime_of
 
@@ -276,8 +285,11 @@ class Join(ManyBolt):
             if set(map(type, marks)) != {bool}:
                 return None
             retracted = {i for i, mark in enumerate(marks) if mark}
-        rows = _rows_of(tuples, [tuples.fields.index(name) for name in self._fields[side]])
-        return SideRows(list(zip(*columns, strict=True)), times, rows, alone, retracted)
+        names = self._fields[side]
+        rows = _rows_of(tuples, [tuples.fields.index(name) for name in names])
+        keys = list(zip(*columns, strict=True))
+        by_columns = partial(_columns_of, tuples, columns, names)
+        return SideRows(keys, times, rows, alone, retracted, columns=by_columns)
 
     @override
     def execute(self, tup: Tuple, collector: BasicOutputCollector) -> None:
@@ -418,6 +430,10 @@ class Join(ManyBolt):
         if self._kind in ("semi", "anti"):
             return row if side == LEFT else nothing
         return [*row, *nothing] if side == LEFT else [*nothing, *row]
+
+
+def _columns_of(tuples: Tuples, keys: Columns, names: Sequence[str]) -> tuple[Columns, Columns]:
+    return keys, [tuples.column(name) for name in names]
 
 
 def _rows_of(tuples: Tuples, places: Sequence[int]) -> list[Row]:

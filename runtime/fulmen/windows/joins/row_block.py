@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from itertools import repeat
+from collections.abc import Callable, Iterable, Sequence
+from itertools import chain, repeat, starmap
 from operator import is_
 from typing import Any
 
@@ -14,13 +14,46 @@ _DEPTH = 3
 """A row, a tuple or list in it, and what is in that one."""
 
 
-class RowBlock(list[Any]):
-    """A list of rows, each a list or a tuple, which is pickled by columns. It is read as a list."""
+Piece = tuple[int, Any]
+"""How many rows, and their column as it is pickled, see `_written`."""
 
-    __slots__ = ()
+
+class RowBlock(list[Any]):
+    """A list of rows, each a list or a tuple, which is pickled by columns. It is read as a list.
+
+    Attributes:
+        pieces: All of it as columns that were at hand, for the first time that it is pickled.
+    """
+
+    __slots__ = ("pieces",)
+
+    def __init__(self, rows: list[Any], pieces: Sequence[Piece] = ()) -> None:
+        super().__init__(rows)
+        self.pieces = pieces
 
     def __reduce_ex__(self, protocol: Any) -> tuple[Callable[..., list[Any]], tuple[Any, ...]]:
-        return read_values, (len(self), _written(self) if len(self) > _FEW else [*self])
+        pieces, self.pieces = self.pieces, ()
+        return read_rows, (pieces or [piece_of(self)],)
+
+
+def piece_of(rows: list[Any]) -> Piece:
+    """These rows as columns; few of them as they are."""
+    return len(rows), _written(rows) if len(rows) > _FEW else [*rows]
+
+
+def lists(columns: Iterable[Any]) -> Any:
+    """The column of lists, of the columns of their places: lists of values, ranges, or as here."""
+    return True, [*columns]
+
+
+def tuples(columns: Iterable[Any]) -> Any:
+    """The column of tuples. As `lists`."""
+    return False, [*columns]
+
+
+def constant(value: Any) -> Any:
+    """The column of a value that is there each time."""
+    return (value,)
 
 
 def _written(values: Sequence[Any], depth: int = _DEPTH) -> Any:
@@ -41,12 +74,18 @@ def _written(values: Sequence[Any], depth: int = _DEPTH) -> Any:
     return kind is list, [_written(column, depth - 1) for column in columns]
 
 
-def read_values(n: int, column: Any) -> list[Any]:
-    """Read a column of so many values. What was pickled calls it."""
-    if type(column) is list:
+def read_rows(pieces: Sequence[Piece]) -> list[Any]:
+    """Read rows. What was pickled calls it."""
+    if len(pieces) == 1:
+        return [*_read(*pieces[0])]
+    return [*chain.from_iterable(starmap(_read, pieces))]
+
+
+def _read(n: int, column: Any) -> Sequence[Any]:
+    if type(column) is list or type(column) is range:
         return column
     if len(column) == 1:
         return [column[0]] * n
     are_lists, columns = column
-    rows = zip(*(read_values(n, one) for one in columns), strict=True)
+    rows = zip(*(_read(n, one) for one in columns), strict=True)
     return [*map(list, rows)] if are_lists else [*rows]

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, MutableMapping
+from collections.abc import Iterable, Iterator, MutableMapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from fulmen.windows.disk import is_on_disk, on_disk
-from fulmen.windows.joins.row_block import RowBlock
+from fulmen.windows.joins.row_block import Piece, RowBlock
 
 Of = tuple[Any, ...]
 """Begins the keys of the state that a group has; a number of the batch ends them."""
@@ -82,11 +82,11 @@ class RowLog:
         other.brought = []
         group.written += other.written
 
-    def write(self, group: RowGroup, of: Of, rows: list[Any]) -> None:
-        """Write something that is forgotten with a group."""
+    def write(self, group: RowGroup, of: Of, rows: list[Any], pieces: Sequence[Piece] = ()) -> None:
+        """Write something that is forgotten with a group; `pieces`: all of it, if at hand."""
         place = (*of, self._next)
         self._next += 1
-        self._state[place] = RowBlock(rows)
+        self._state[place] = RowBlock(rows, pieces)
         group.written.append(place)
 
     def end_batch(self) -> None:

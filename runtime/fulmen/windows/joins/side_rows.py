@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from decimal import Decimal
@@ -12,6 +12,7 @@ from fulmen.api.collector import BasicOutputCollector
 from fulmen.api.components import FailedException
 
 Key = tuple[Any, ...]
+Columns = Sequence[Sequence[Any]]
 Row = list[Any]
 """The values of a tuple to emit."""
 MAY_EQUAL_NONE = {type(None), float, Decimal}
@@ -28,6 +29,7 @@ class SideRows(NamedTuple):
         alone: The places of those whose key has None or NaN.
         retracted: The places of those that take back an earlier row.
         failed: The places of those that have failed already, which are `alone` as well.
+        columns: Gives the columns of keys, and those of rows; None: they are not at hand.
     """
 
     keys: Sequence[Key]
@@ -36,6 +38,7 @@ class SideRows(NamedTuple):
     alone: AbstractSet[int] = frozenset()
     retracted: AbstractSet[int] = frozenset()
     failed: AbstractSet[int] = frozenset()
+    columns: Callable[[], tuple[Columns, Columns]] | None = None
 
 
 @dataclass(slots=True)

@@ -204,6 +204,14 @@ def test_a_row_that_had_its_match_or_was_emitted_alone_is_not_emitted_again_afte
     assert late == []
 
 
+def test_rows_that_are_matched_in_the_batch_that_brings_them_are_so_after_a_crash():
+    many = [("a", "x" if n % 2 else "z", n, 5) for n in range(20)]
+    items = [*many, ("b", "x", 20, 6), PAUSE, ABORT, ("b", "y", 21, 60)]
+    rows, _ = joined(IntervalJoin, items, {**INTERVAL, "type": "left"}, tasks=1)
+    wanted = [("x", n, 20) if n % 2 else ("z", n, None) for n in range(20)]
+    assert sorted(rows, key=str) == sorted(wanted, key=str)
+
+
 class FailsFirst(CollectBolt):
     def execute(self, tup, collector):
         self.state["calls"] = self.state.get("calls", 0) + 1

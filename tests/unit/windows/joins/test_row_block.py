@@ -4,7 +4,7 @@ import pickle
 
 import pytest
 
-from fulmen.windows.joins.row_block import RowBlock
+from fulmen.windows.joins.row_block import RowBlock, constant, lists, piece_of, tuples
 
 N = 9  # fewer are pickled as they are
 
@@ -40,3 +40,14 @@ def test_rows_that_are_read_are_lists_of_their_own():
 def test_columns_take_less_than_rows():
     rows = [[i, (i % 5,), ["text", i], False, 1_700_000_000_000] for i in range(100)]
     assert len(pickle.dumps(RowBlock(rows), 5)) < 0.7 * len(pickle.dumps(rows, 5))
+
+
+def test_what_is_written_by_columns_that_are_at_hand_is_read_as_the_rows():
+    keys, values = [f"k{i}" for i in range(N)], list(range(N))
+    columns = [range(7, 7 + N), tuples([keys]), lists([values, keys]), constant(None)]
+    rows = [[7 + i, (keys[i],), [i, keys[i]], None] for i in range(N)]
+    few = [[1, ("k",), [2, "k"], None]]
+    block = RowBlock([*rows, *few], [(N, lists(columns)), piece_of(few)])
+    assert list(block) == [*rows, *few]
+    for _ in range(2):  # the second time columns are made of the rows
+        assert pickle.loads(pickle.dumps(block, 5)) == [*rows, *few]

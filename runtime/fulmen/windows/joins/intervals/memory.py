@@ -13,6 +13,7 @@ from typing_extensions import override
 from fulmen.windows.joins.intervals.kept import (
     ALONE,
     DUE,
+    FEW,
     FORGET,
     HAS_ENDED,
     KEY,
@@ -26,6 +27,13 @@ from fulmen.windows.joins.intervals.kept import (
     own_grid,
 )
 from fulmen.windows.joins.join import LEFT
+from fulmen.windows.joins.row_block import (
+    Piece,
+    constant,
+    lists,
+    piece_of,
+    tuples,
+)
 from fulmen.windows.joins.row_log import RowGroup, RowLog
 from fulmen.windows.joins.side_rows import Key, SideRows
 
@@ -38,12 +46,14 @@ class RowBucket(RowGroup):
 
     Attributes:
         rows: All of them.
+        pieces: Those of this batch by columns, as far as they have come so.
         last: The last time that matches one of them.
         count: How many of them the state has.
         ended: The numbers and keys of those of earlier batches that have ended in this one.
     """
 
     rows: list[Waiting] = field(default_factory=list)
+    pieces: list[Piece] = field(default_factory=list)
     last: int = -1 << 63
     count: int = 0
     ended: list[tuple[int, Key]] = field(default_factory=list)
@@ -162,10 +172,11 @@ class RowsInMemory(KeptRows):
             return False
         bucket, by_key = self._bucket_due(side, due), self.sides[side]
         numbers = range(self._next, self._next + n)
-        columns = numbers, *arrivals[:3], kept.values(), [due] * n
+        columns = numbers, *arrivals[:3], list(kept.values()), [due] * n
         ones: list[Waiting] = [*map(list, zip(*columns, strict=True))]
         self._next += n
         bucket.rows += ones
+        bucket.pieces.append(_piece_of(arrivals, numbers, columns[4], ones))
         bucket.last = max(bucket.last, last)
         for key, one in zip(arrivals.keys, ones, strict=True):
             by_key[key].rows.append(one)
@@ -187,14 +198,19 @@ class RowsInMemory(KeptRows):
         for one in rows:
             if not one[HAS_ENDED]:
                 one[HAS_ENDED] = True
+                bucket = self._buckets[side, one[DUE]]
                 if one[NUMBER] < self._first:
-                    self._buckets[side, one[DUE]].ended.append((one[NUMBER], one[KEY]))
+                    bucket.ended.append((one[NUMBER], one[KEY]))
+                else:
+                    bucket.pieces.clear()  # they say something else
 
     @override
     def end_batch(self) -> None:
         for (side, due), bucket in self._buckets.items():
             if brought := bucket.rows[bucket.count :]:
-                self._log.write(bucket, bucket.of, brought)
+                are_all = sum(map(itemgetter(0), bucket.pieces)) == len(brought)
+                self._log.write(bucket, bucket.of, brought, bucket.pieces if are_all else ())
+                bucket.pieces = []
                 bucket.count = len(bucket.rows)
             if bucket.ended:
                 self._log.write(bucket, (MATCHED, side, due), bucket.ended)
@@ -234,3 +250,15 @@ class RowsInMemory(KeptRows):
                 del by_key[key]
             else:
                 by_key[key].forget(due, count)
+
+
+def _piece_of(
+    arrivals: SideRows, numbers: range, have_ended: list[bool], ones: list[Waiting]
+) -> Piece:
+    """Arrivals, as they are kept, by columns: those that they came with."""
+    if arrivals.columns is not None and len(ones) > FEW:
+        keys, rows = arrivals.columns()
+        if rows:
+            times, due = [*arrivals.times], constant(ones[0][DUE])
+            return len(ones), lists([numbers, tuples(keys), times, lists(rows), have_ended, due])
+    return piece_of(ones)
