@@ -6,7 +6,7 @@ keyed process function in Python and incremental checkpoints each second, Fulmen
 Python in both. What is told is the CPU of all processes, without that of a run of 1,000 events,
 which is that of starting. P is a Python that has PyFlink: `make bench-pyflink` makes it. Where
 PyFlink has its functions in processes of their own, as by default, it gets a thirtieth of the
-events: each key that is not among the last thousand is asked for over a socket.
+events, as they take that much longer.
 """
 
 from __future__ import annotations
