@@ -1,5 +1,8 @@
 """What is said of inputs before a tuple comes."""
 
+from datetime import UTC, datetime
+from zoneinfo import ZoneInfo
+
 import pytest
 
 from fulmen.api.declarer import Stream
@@ -8,7 +11,7 @@ from fulmen.connectors.formats.types import SAMPLES
 from fulmen.errors import EventTimeError
 from fulmen.testing import BoltHarness
 from fulmen.windows import Aggregate, Deduplicate, WindowedBolt
-from fulmen.windows.inputs import missing_fields
+from fulmen.windows.inputs import FEW, missing_fields, time_or_none, times_of
 
 STREAM = Stream(("day", "at", "user"), types={"day": "date32", "at": "timestamp"})
 
@@ -81,3 +84,20 @@ def test_a_tuple_is_late_whose_time_no_datetime_could_be(cls, config):
             ("late", BEYOND, set()),
         )
         assert len(harness.acked) == 1
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        *(None, 7, "2026-01-01", datetime(2026, 1, 1)),  # noqa: DTZ001 (one without a zone)
+        datetime(2026, 1, 1, tzinfo=ZoneInfo("Europe/Berlin")),
+        datetime(1969, 12, 31, 23, 59, 59, 999_999, tzinfo=UTC),
+        datetime(9999, 12, 31, 23, 59, 59, 999_999, tzinfo=UTC),
+    ],
+)
+def test_many_datetimes_are_read_as_each_of_them(other):
+    reader = TimeReader(timezone="Asia/Tokyo")
+    values = [datetime(2026, 1, 1, 0, 0, i, 1999, tzinfo=UTC) for i in range(FEW)] + [other] * 2
+    times = times_of(values, reader)
+    assert times == [time_or_none(value, reader) for value in values]
+    assert {*map(type, times)} <= {int, type(None)}

@@ -1,8 +1,11 @@
-"""Event times of whole columns of Arrow: the same as `TimeReader` says of each value. Pure."""
+"""Event times of whole columns: the same as `TimeReader` says of each value. Pure."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from datetime import UTC, datetime
+from itertools import repeat
+from operator import attrgetter, countOf, sub
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -21,6 +24,8 @@ _PER_UNIT: Mapping[str, Callable[[Numbers], Numbers]] = {
     "ns": lambda numbers: numbers // 1_000_000,
 }
 _SECONDS = BOUNDS[0] // 1000, BOUNDS[1] // 1000
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_ZONE = attrgetter("tzinfo")
 
 
 class ColumnTimes(NamedTuple):
@@ -56,6 +61,17 @@ def column_times(column: pa.Array, reader: TimeReader) -> ColumnTimes | None:
     if pa.types.is_timestamp(kind) and kind.unit != "ns" and (kind.tz or reader.is_utc):
         return _in_unit(*_numbers(column), kind.unit)
     return None
+
+
+def datetime_times(values: Sequence[Any]) -> Numbers | None:
+    """The times of values, if they are datetimes in UTC, as formats make them; else None."""
+    if countOf(map(type, values), datetime) != len(values):
+        return None
+    if countOf(map(_ZONE, values), UTC) != len(values):
+        return None
+    since = pa.array(list(map(sub, values, repeat(_EPOCH))), pa.duration("us"))
+    times: Numbers = since.to_numpy().view(np.int64) // 1000
+    return times
 
 
 def _numbers(column: pa.Array) -> tuple[Numbers, Mask]:

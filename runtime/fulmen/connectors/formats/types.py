@@ -149,6 +149,8 @@ def convert_column(values: Sequence[Any], kind: str, convert: Convert) -> Sequen
         made = list(map(convert, texts))
         if kind == "json" and not {list, dict}.isdisjoint(map(type, made)):  # which can be changed
             return list(map(convert, values))
+    if len(made) == len(values):  # no two are equal
+        return made
     table: dict[Any, Any] = {None: None}
     table.update(zip(texts, made, strict=True))
     return list(map(table.__getitem__, values))

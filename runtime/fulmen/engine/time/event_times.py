@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
-from operator import attrgetter, countOf
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from fulmen.api.times.arrow_times import column_times
+from fulmen.api.times.arrow_times import column_times, datetime_times
 from fulmen.api.times.event_time import TimeReader, milliseconds
 from fulmen.engine.tuples.columns import listed
 from fulmen.engine.tuples.python_values import python_values
@@ -23,8 +21,6 @@ from fulmen.topology.resource.spec.event_time import EventTime
 WHOLE_TASK = ""
 """The part of a tuple whose part is unknown."""
 Times = npt.NDArray[np.int64]
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_ZONE = attrgetter("tzinfo")
 
 
 @dataclass(frozen=True)
@@ -121,13 +117,9 @@ class StreamTimes:
 
 
 def _of_datetimes(column: Sequence[Any]) -> FoundTimes | None:
-    """Read all times at once, if they are datetimes in UTC, as formats make them; else None."""
-    if countOf(map(type, column), datetime) != len(column):
-        return None
-    if countOf(map(_ZONE, column), UTC) != len(column):
-        return None
-    since = pa.array([value - _EPOCH for value in column], pa.duration("us"))
-    return FoundTimes(since.to_numpy().view(np.int64) // 1000, {})
+    """Read all times at once, if they are datetimes in UTC; else None."""
+    times = datetime_times(column)
+    return None if times is None else FoundTimes(times, {})
 
 
 def _plain(column: Any) -> Sequence[Any]:
