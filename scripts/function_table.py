@@ -6,8 +6,8 @@
 from collections.abc import Iterator
 from pathlib import Path
 
-from fulmen.expressions.calls import signature
 from fulmen.expressions.library.functions import ALIASES, BY_NAME, MEANINGS
+from fulmen.expressions.source.calls import signature
 
 PAGE = Path(__file__).parents[1] / "docs" / "guide" / "expressions.md"
 BEGIN = "<!-- functions: written by scripts/function_table.py -->\n"

@@ -7,8 +7,6 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from fulmen.api import Stream
-from fulmen.expressions.compiling import Compiler
-from fulmen.expressions.fragments import Fragment, Scope
 from fulmen.expressions.mistakes import ExpressionError
 from fulmen.expressions.nested import (
     NESTED,
@@ -17,6 +15,8 @@ from fulmen.expressions.nested import (
     with_parts_as_columns,
 )
 from fulmen.expressions.parsing import column_of, parsed
+from fulmen.expressions.source.compiling import Compiler
+from fulmen.expressions.source.fragments import Fragment, Scope
 from fulmen.expressions.sql_types import SqlType, declared_name, declared_type, element_name
 from fulmen.expressions.steps import Steps, compiled
 

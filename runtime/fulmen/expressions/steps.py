@@ -14,8 +14,6 @@ from itertools import compress
 from typing import TYPE_CHECKING, Any
 
 from fulmen.errors import PASSED_ON, error_text, repr_of
-from fulmen.expressions.compiling import Compiler
-from fulmen.expressions.fragments import Fragment, Scope, column_of
 from fulmen.expressions.library.arithmetic import Failed
 from fulmen.expressions.library.parts import rows_of_lists
 from fulmen.expressions.mistakes import ExpressionError, TooDeep
@@ -25,8 +23,10 @@ from fulmen.expressions.nested import (
     with_lists_as_columns,
     with_parts_as_columns,
 )
-from fulmen.expressions.one_loop import OneLoop
 from fulmen.expressions.parsing import parsed, quoted_name, shown
+from fulmen.expressions.source.compiling import Compiler
+from fulmen.expressions.source.fragments import Fragment, Scope, column_of
+from fulmen.expressions.source.one_loop import OneLoop
 from fulmen.expressions.sql_types import SqlType, declared_type
 
 if TYPE_CHECKING:

@@ -7,13 +7,13 @@ from contextlib import ExitStack
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from fulmen.expressions import moments, operators
-from fulmen.expressions.calls import called, joined_texts, like, or_null
-from fulmen.expressions.fragments import NULL, Fragment, Scope
 from fulmen.expressions.library.arithmetic import GREATEST, Failed
 from fulmen.expressions.library.casts import CASTS, to_decimal
 from fulmen.expressions.mistakes import ExpressionError, TooDeep
 from fulmen.expressions.parsing import column_of
+from fulmen.expressions.source import moments, operators
+from fulmen.expressions.source.calls import called, joined_texts, like, or_null
+from fulmen.expressions.source.fragments import NULL, Fragment, Scope
 from fulmen.expressions.sql_types import SqlType, common
 
 if TYPE_CHECKING:

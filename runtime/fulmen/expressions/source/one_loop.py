@@ -12,9 +12,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NoReturn, Protocol
 
 from fulmen.errors import PASSED_ON
-from fulmen.expressions.fragments import Fragment, Scope, column_of
 from fulmen.expressions.mistakes import ExpressionError
-from fulmen.expressions.repeated import RowScope
+from fulmen.expressions.source.fragments import Fragment, Scope, column_of
+from fulmen.expressions.source.repeated import RowScope
 from fulmen.expressions.sql_types import SqlType
 
 if TYPE_CHECKING:

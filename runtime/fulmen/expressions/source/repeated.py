@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from typing_extensions import override
 
-from fulmen.expressions.fragments import Fragment, Scope
+from fulmen.expressions.source.fragments import Fragment, Scope
 
 if TYPE_CHECKING:
     from sqlglot import exp

@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
-from fulmen.expressions.fragments import Fragment, Scope
-from fulmen.expressions.repeated import split_by
+from fulmen.expressions.source.fragments import Fragment, Scope
+from fulmen.expressions.source.repeated import split_by
 from fulmen.expressions.sql_types import SqlType
 
 if TYPE_CHECKING:

@@ -6,11 +6,11 @@ import math
 from collections.abc import Sequence
 from dataclasses import replace
 
-from fulmen.expressions import moments
-from fulmen.expressions.fragments import NULL, Fragment, Scope
 from fulmen.expressions.library import arithmetic, times
 from fulmen.expressions.library.casts import CASTS
 from fulmen.expressions.mistakes import ExpressionError
+from fulmen.expressions.source import moments
+from fulmen.expressions.source.fragments import NULL, Fragment, Scope
 from fulmen.expressions.sql_types import NUMBERS, UNCOMPARED, SqlType, common
 
 _FREE = (SqlType.NULL, SqlType.UNKNOWN)

@@ -8,12 +8,12 @@ from datetime import datetime
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
-from fulmen.expressions import operators
-from fulmen.expressions.fragments import NOT_CONSTANT, NULL, Fragment, Parts, Scope
-from fulmen.expressions.inlined import inlined
 from fulmen.expressions.library import functions, text, times
 from fulmen.expressions.library.arithmetic import Failed
 from fulmen.expressions.mistakes import ExpressionError
+from fulmen.expressions.source import operators
+from fulmen.expressions.source.fragments import NOT_CONSTANT, NULL, Fragment, Parts, Scope
+from fulmen.expressions.source.inlined import inlined
 from fulmen.expressions.sql_types import UNCOMPARED, SqlType
 
 if TYPE_CHECKING:

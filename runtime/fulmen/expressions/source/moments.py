@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from fulmen.expressions.fragments import Fragment, Parts, Scope
 from fulmen.expressions.library import times
 from fulmen.expressions.library.arithmetic import Failed
 from fulmen.expressions.mistakes import ExpressionError
+from fulmen.expressions.source.fragments import Fragment, Parts, Scope
 from fulmen.expressions.sql_types import SqlType
 
 if TYPE_CHECKING:
