@@ -5,7 +5,7 @@ Each function gives that text, so `fulmen plan` and the file show the same.
 
 from typing import TYPE_CHECKING, NoReturn
 
-from fulmen.windows.wanted_aggregates import no_aggregate
+from fulmen.windows.functions.wanted import no_aggregate
 
 
 def count(field: str | None = None) -> str:

@@ -5,9 +5,9 @@ topologies alone.
 """
 
 from fulmen.windows.aggregate import Aggregate
-from fulmen.windows.aggregate_functions import Aggregation
 from fulmen.windows.deduplicate import Deduplicate
 from fulmen.windows.expiring import ExpiringState
+from fulmen.windows.functions.aggregations import Aggregation
 from fulmen.windows.joins import (
     IntervalJoin,
     LookupJoin,

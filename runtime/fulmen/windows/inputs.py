@@ -27,10 +27,10 @@ from fulmen.errors import PASSED_ON, BeyondDatesError, EventTimeError, FulmenErr
 from fulmen.expressions.parsing import shown
 from fulmen.expressions.selection import selected, steps_of
 from fulmen.topology.problems import did_you_mean
-from fulmen.windows.aggregate_functions import Aggregation
+from fulmen.windows.functions.aggregations import Aggregation
+from fulmen.windows.functions.wanted import wanted
 from fulmen.windows.options import FIXED
 from fulmen.windows.spans import Span, Spans, datetime_of
-from fulmen.windows.wanted_aggregates import wanted
 
 LATE = TOO_LATE
 """The stream of what comes too late."""

@@ -9,8 +9,8 @@ from pydantic import AfterValidator, BeforeValidator, Field, ValidationInfo, mod
 
 from fulmen.api.times.event_time import RETRACTION, TimeReader, milliseconds
 from fulmen.connectors.options import Duration, Options, Zone
+from fulmen.windows.functions.wanted import is_filtered, wanted
 from fulmen.windows.spans import Calendar, Cumulative, Sliding, Spans, Whole
-from fulmen.windows.wanted_aggregates import is_filtered, wanted
 
 _DURATIONS = ("size", "every", "gap", "offset")
 MOST_WINDOWS = 100_000

@@ -23,11 +23,11 @@ from fulmen.errors import PASSED_ON
 from fulmen.windows.aggregate.adding.aggregates import Aggregates
 from fulmen.windows.aggregate.adding.chunk_rows import Places
 from fulmen.windows.aggregate.adding.filtered import FilteredFields, with_fields
-from fulmen.windows.aggregate_functions import Aggregation
+from fulmen.windows.functions.aggregations import Aggregation
+from fulmen.windows.functions.retractable import retractable, retracted_inputs
+from fulmen.windows.functions.wanted import result_types, wanted
 from fulmen.windows.inputs import aggregated_fields, check_kept, check_key, is_retraction
 from fulmen.windows.options import Aggregated, Name, rejoined
-from fulmen.windows.retractable import retractable, retracted_inputs
-from fulmen.windows.wanted_aggregates import result_types, wanted
 
 
 class RunningOptions(Options):

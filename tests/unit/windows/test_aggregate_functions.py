@@ -15,9 +15,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fulmen.windows.aggregate.adding.aggregates import Aggregates
-from fulmen.windows.aggregate_functions import Aggregation
-from fulmen.windows.sketches import Hll, Kll
-from fulmen.windows.wanted_aggregates import BUILT_IN, wanted
+from fulmen.windows.functions.aggregations import Aggregation
+from fulmen.windows.functions.sketches import Hll, Kll
+from fulmen.windows.functions.wanted import BUILT_IN, wanted
 
 VALUES = [3, 1, 2, 2]
 TIMES = [10, 30, 20, 40]

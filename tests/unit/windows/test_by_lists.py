@@ -10,8 +10,8 @@ from fulmen.api.tuples import Held, Tuple
 from fulmen.engine.tuples.tuple_rows import TupleRows
 from fulmen.windows import Aggregate
 from fulmen.windows.aggregate.adding.at_once import AT_ONCE
-from fulmen.windows.greatest_rows import SEVERAL
-from fulmen.windows.wanted_aggregates import BUILT_IN
+from fulmen.windows.functions.greatest_rows import SEVERAL
+from fulmen.windows.functions.wanted import BUILT_IN
 from support.windows.outcomes import outcome
 
 FIELDS = ("user", "place", "amount", "at")

@@ -13,8 +13,8 @@ from fulmen import TopologyBuilder
 from fulmen.errors import FulmenError, TopologyFailed, ValidationFailed
 from fulmen.testing import PAUSE, CollectBolt, ListSpout, run
 from fulmen.windows import Aggregate, Deduplicate, RunningAggregate
-from fulmen.windows.retractable import retractable
-from fulmen.windows.wanted_aggregates import wanted
+from fulmen.windows.functions.retractable import retractable
+from fulmen.windows.functions.wanted import wanted
 from support.windows.aggregates import EXAMPLES, EXTRAS
 from support.windows.sql_events import by_sql
 

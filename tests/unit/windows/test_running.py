@@ -11,7 +11,7 @@ from fulmen import TopologyBuilder
 from fulmen.errors import ValidationFailed
 from fulmen.testing import ABORT, PAUSE, BoltHarness, CollectBolt, ListSpout, run
 from fulmen.windows import RunningAggregate
-from fulmen.windows.aggregate_functions import Sum
+from fulmen.windows.functions.aggregations import Sum
 
 EXTRAS = [(), (), (), (), (PAUSE,), (PAUSE,), (PAUSE, PAUSE), (ABORT,)]
 AGGREGATES = {

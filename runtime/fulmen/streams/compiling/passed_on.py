@@ -26,18 +26,10 @@ from fulmen.windows import (
     TemporalJoin,
     WindowJoin,
 )
-from fulmen.windows.aggregate_functions import (
-    First,
-    Last,
-    Listed,
-    Max,
-    MaxBy,
-    Min,
-    MinBy,
-    Values,
-)
-from fulmen.windows.greatest_rows import MaxByOfSeveral
-from fulmen.windows.wanted_aggregates import wanted
+from fulmen.windows.functions.aggregations import First, Last, Max, MaxBy, Min, MinBy
+from fulmen.windows.functions.collected import Listed, Values
+from fulmen.windows.functions.greatest_rows import MaxByOfSeveral
+from fulmen.windows.functions.wanted import wanted
 
 Types = Mapping[str, str]
 JOINS = (IntervalJoin, LookupJoin, TableJoin, TemporalJoin, WindowJoin)

@@ -27,10 +27,12 @@ from fulmen.windows.aggregate.kinds.panes import EARLY, Panes
 from fulmen.windows.aggregate.kinds.sessions import Sessions
 from fulmen.windows.aggregate.kinds.windower import Windower
 from fulmen.windows.aggregate.partial import partial_windows
-from fulmen.windows.aggregate_functions import Aggregation
 from fulmen.windows.clock import EventClock
 from fulmen.windows.columns import ArrowValues, all_at, keys_of, times_in
 from fulmen.windows.disk import is_on_disk
+from fulmen.windows.functions.aggregations import Aggregation
+from fulmen.windows.functions.retractable import retractable, retracted_inputs
+from fulmen.windows.functions.wanted import result_types, wanted
 from fulmen.windows.inputs import (
     LATE,
     NO_WINDOW_ENDS,
@@ -47,8 +49,6 @@ from fulmen.windows.inputs import (
     times_of,
 )
 from fulmen.windows.options import FIXED, AggregateOptions, CountWindow, Session
-from fulmen.windows.retractable import retractable, retracted_inputs
-from fulmen.windows.wanted_aggregates import result_types, wanted
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -22,10 +22,10 @@ from fulmen.api.times.event_time import TimeReader
 from fulmen.errors import PASSED_ON
 from fulmen.windows.aggregate.adding.aggregates import Aggregates
 from fulmen.windows.aggregate.adding.chunk_rows import ChunkRows, Groups
-from fulmen.windows.aggregate_functions import Aggregation
+from fulmen.windows.functions.aggregations import Aggregation
+from fulmen.windows.functions.wanted import wanted
 from fulmen.windows.inputs import are_plain, spans_of, time_field, times_of
 from fulmen.windows.options import AggregateOptions
-from fulmen.windows.wanted_aggregates import wanted
 
 Kinds = Sequence[frozenset[type]]
 """The types of the values of each field of a key, but for None."""

@@ -17,6 +17,7 @@ from fulmen.api.transactions import BatchOutputCollector, TransactionAttempt
 from fulmen.api.tuples import Tuple
 from fulmen.errors import repr_of
 from fulmen.windows.aggregate.adding.aggregates import Aggregates
+from fulmen.windows.functions.wanted import result_types
 from fulmen.windows.inputs import (
     LATE,
     NoEdgesError,
@@ -32,7 +33,6 @@ from fulmen.windows.transactions.options import (
     TransactionAggregateOptions,
     TransactionWindow,
 )
-from fulmen.windows.wanted_aggregates import result_types
 
 Kept = list[Any]
 State = MutableMapping[Any, Any]

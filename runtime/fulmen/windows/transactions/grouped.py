@@ -16,10 +16,10 @@ from fulmen.api.transactions import BatchBolt, BatchOutputCollector, Transaction
 from fulmen.api.tuples import Tuple
 from fulmen.windows.aggregate.adding.aggregates import Aggregates
 from fulmen.windows.aggregate.adding.chunk_rows import Places
-from fulmen.windows.aggregate_functions import Aggregation
+from fulmen.windows.functions.aggregations import Aggregation
+from fulmen.windows.functions.wanted import wanted
 from fulmen.windows.inputs import aggregated_fields, key_of, taken_back
 from fulmen.windows.transactions.options import GroupedOptions
-from fulmen.windows.wanted_aggregates import wanted
 
 Key = tuple[Any, ...]
 ERRORS = {ERRORS_STREAM: ("tx", "row", "reason")}

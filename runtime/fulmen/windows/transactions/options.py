@@ -9,6 +9,7 @@ from pydantic import BeforeValidator, Field, model_validator
 
 from fulmen.connectors.options import Duration, Options
 from fulmen.transactional.columns import Kind
+from fulmen.windows.functions.wanted import wanted
 from fulmen.windows.options import (
     FIXED,
     Aggregated,
@@ -21,7 +22,6 @@ from fulmen.windows.options import (
     rejoined,
     several_times,
 )
-from fulmen.windows.wanted_aggregates import wanted
 
 ATTEMPT = "tx"
 """The first field of what is emitted."""

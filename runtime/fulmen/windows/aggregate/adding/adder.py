@@ -8,8 +8,8 @@ from typing import Any
 import pyarrow as pa
 
 from fulmen.api.times.arrow_times import Numbers
-from fulmen.windows.aggregate_functions import Aggregation
 from fulmen.windows.columns import Positions, WindowRows
+from fulmen.windows.functions.aggregations import Aggregation
 
 
 class Adder:

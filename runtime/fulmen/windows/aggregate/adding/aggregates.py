@@ -14,9 +14,9 @@ from fulmen.windows.aggregate.adding.adder import Adder
 from fulmen.windows.aggregate.adding.at_once import AT_ONCE, adder_for
 from fulmen.windows.aggregate.adding.by_lists import HASHABLE
 from fulmen.windows.aggregate.adding.chunk_rows import ChunkRows, FieldValues, Groups, Places
-from fulmen.windows.aggregate_functions import Aggregation, Count
 from fulmen.windows.columns import Keys
-from fulmen.windows.wanted_aggregates import WantedAggregate
+from fulmen.windows.functions.aggregations import Aggregation, Count
+from fulmen.windows.functions.wanted import WantedAggregate
 
 if TYPE_CHECKING:
     import pyarrow as pa

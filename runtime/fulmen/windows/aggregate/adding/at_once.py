@@ -14,26 +14,28 @@ import pyarrow as pa
 from fulmen.api.times.arrow_times import Numbers
 from fulmen.windows.aggregate.adding import by_columns, by_lists
 from fulmen.windows.aggregate.adding.adder import Adder
-from fulmen.windows.aggregate_functions import (
+from fulmen.windows.functions.aggregations import (
     Aggregation,
-    ApproximateDistinct,
     Count,
-    Distinct,
     First,
     Last,
-    Listed,
     Max,
     MaxBy,
     Mean,
     Min,
     MinBy,
-    Quantile,
     Sum,
+)
+from fulmen.windows.functions.collected import (
+    ApproximateDistinct,
+    Distinct,
+    Listed,
+    Quantile,
     Top,
     TopWithTies,
     Values,
 )
-from fulmen.windows.greatest_rows import (
+from fulmen.windows.functions.greatest_rows import (
     MaxByOfSeveral,
     MaxByWithTies,
     MinByOfSeveral,

@@ -22,8 +22,9 @@ from typing_extensions import override
 from fulmen.api.times.arrow_times import Mask, Numbers
 from fulmen.windows.aggregate.adding.adder import Adder, OfNumbers
 from fulmen.windows.aggregate.adding.by_values import DifferentValues, Frequencies, Quantiles
-from fulmen.windows.aggregate_functions import Aggregation, ApproximateDistinct, Last, Max, Mean
 from fulmen.windows.columns import Positions, WindowRows
+from fulmen.windows.functions.aggregations import Aggregation, Last, Max, Mean
+from fulmen.windows.functions.collected import ApproximateDistinct
 
 _LARGEST = np.iinfo(np.int64).max
 _WHOLE: tuple[Any, Any] = (-_LARGEST - 1, _LARGEST)

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from fulmen.windows.aggregate.adding.chunk_rows import FieldValues, Groups
-from fulmen.windows.aggregate_functions import Aggregation, Sum
+from fulmen.windows.functions.aggregations import Aggregation, Sum
 from fulmen.windows.inputs import MAY_HAVE_NO_HASH, PLAIN
 
 Add = Callable[[Any, Sequence[Any], Groups, int, int], Sequence[Any]]

@@ -15,8 +15,8 @@ from typing_extensions import override
 
 from fulmen.api.times.arrow_times import Numbers
 from fulmen.windows.aggregate.adding.adder import Adder, OfNumbers
-from fulmen.windows.aggregate_functions import Aggregation
 from fulmen.windows.columns import WindowRows
+from fulmen.windows.functions.aggregations import Aggregation
 
 FEW = 4
 """Fewer numbers of a key are added one by one: a call with an array costs more than one with a

@@ -10,7 +10,7 @@ from fulmen.api.components import FailedException
 from fulmen.expressions.parsing import quoted_name
 from fulmen.expressions.selection import steps_of
 from fulmen.expressions.steps import StepsRunner
-from fulmen.windows.wanted_aggregates import WantedAggregate
+from fulmen.windows.functions.wanted import WantedAggregate
 
 
 def with_fields(wanted: Sequence[tuple[str, WantedAggregate]]) -> list[WantedAggregate]:

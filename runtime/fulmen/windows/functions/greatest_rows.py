@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from fulmen.windows.aggregate_functions import Aggregation, MaxBy, MinBy, whole_number
+from fulmen.windows.functions.aggregations import Aggregation, MaxBy, MinBy, whole_number
 
 Ranked = list[tuple[Any, int, Any]]
 """Of each tuple the value of the other field, its event time, and its value; the first one is the

@@ -7,24 +7,20 @@ from collections.abc import Collection, Mapping
 from typing import NamedTuple
 
 from fulmen.topology.problems import did_you_mean, there_are
-from fulmen.windows.aggregate_functions import (
+from fulmen.windows.functions.aggregations import (
     Aggregation,
     Count,
-    Distinct,
     First,
     Last,
-    Listed,
     Max,
     MaxBy,
     Mean,
     Min,
     MinBy,
-    Quantile,
     Sum,
-    Top,
-    Values,
 )
-from fulmen.windows.greatest_rows import SEVERAL
+from fulmen.windows.functions.collected import Distinct, Listed, Quantile, Top, Values
+from fulmen.windows.functions.greatest_rows import SEVERAL
 
 BUILT_IN: Mapping[str, type[Aggregation]] = {
     "count": Count,

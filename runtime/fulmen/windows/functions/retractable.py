@@ -21,15 +21,15 @@ from fulmen.api.declarer import Stream
 from fulmen.api.times.event_time import RETRACTION
 from fulmen.errors import repr_of
 from fulmen.topology.problems import there_are
-from fulmen.windows import aggregate_functions as functions
-from fulmen.windows.aggregate_functions import EXACT, Aggregation, number_of
-from fulmen.windows.greatest_rows import (
+from fulmen.windows.functions import aggregations, collected
+from fulmen.windows.functions.aggregations import EXACT, Aggregation, number_of
+from fulmen.windows.functions.greatest_rows import (
     MaxByOfSeveral,
     MaxByWithTies,
     MinByOfSeveral,
     MinByWithTies,
 )
-from fulmen.windows.wanted_aggregates import BUILT_IN, WantedAggregate, wanted
+from fulmen.windows.functions.wanted import BUILT_IN, WantedAggregate, wanted
 
 Pair = tuple[Any, bool]
 NANS = {("NaN", "a decimal"): Decimal("NaN"), ("NaN", "a float"): nan}
@@ -209,19 +209,19 @@ def _put(kept: dict[Any, Any], key: Any, times: list[int] | int) -> None:
 
 
 _STAND_FOR: Mapping[type[Aggregation], type[_Retractable]] = {
-    functions.Count: _Count,
-    functions.Sum: _Sum,
-    functions.Mean: _Mean,
-    functions.Min: _Counted,
-    functions.Max: _Counted,
-    functions.Distinct: _Counted,
-    functions.Values: _Counted,
-    functions.Top: _Top,
-    functions.TopWithTies: _Top,
-    functions.Quantile: _Quantile,
-    **dict.fromkeys((functions.First, functions.Last, functions.Listed), _Timed),
-    **dict.fromkeys((functions.MaxBy, MaxByOfSeveral, MaxByWithTies), _Timed),
-    **dict.fromkeys((functions.MinBy, MinByOfSeveral, MinByWithTies), _Timed),
+    aggregations.Count: _Count,
+    aggregations.Sum: _Sum,
+    aggregations.Mean: _Mean,
+    aggregations.Min: _Counted,
+    aggregations.Max: _Counted,
+    collected.Distinct: _Counted,
+    collected.Values: _Counted,
+    collected.Top: _Top,
+    collected.TopWithTies: _Top,
+    collected.Quantile: _Quantile,
+    **dict.fromkeys((aggregations.First, aggregations.Last, collected.Listed), _Timed),
+    **dict.fromkeys((aggregations.MaxBy, MaxByOfSeveral, MaxByWithTies), _Timed),
+    **dict.fromkeys((aggregations.MinBy, MinByOfSeveral, MinByWithTies), _Timed),
 }
 
 
