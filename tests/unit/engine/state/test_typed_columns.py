@@ -6,7 +6,7 @@ import pytest
 from fulmen.engine.state.entries.measures import KeyMeasures, quick_size, stable_hash
 from fulmen.engine.state.entries.segment_blocks import blocks_in, blocks_of, content
 from fulmen.engine.state.entries.segment_format import encode
-from fulmen.engine.state.entries.typed_columns import typed_column
+from fulmen.engine.state.entries.typed_columns import HashedColumn, typed_column
 
 EDGES = [0, 1, -1, -2, 255, 256, 2**31, -(2**31), 2**61 - 2, 2**61 - 1, -(2**61), 2**63 - 1]
 NUMBERS = [*EDGES, -(2**63), *range(1000, 1100)]
@@ -31,7 +31,7 @@ OTHERS = [
 @pytest.mark.parametrize("keys", KINDS)
 def test_hashes_and_sizes_are_those_of_single_keys(keys):
     typed = typed_column(keys)
-    assert typed.are_whole
+    assert isinstance(typed, HashedColumn)
     assert typed.hashes().tolist() == [stable_hash(key) for key in keys]
     assert typed.sizes() == pytest.approx([quick_size(key) for key in keys], abs=2)
 

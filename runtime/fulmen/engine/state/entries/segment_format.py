@@ -36,7 +36,7 @@ from fulmen.engine.state.entries.segment_blocks import (
     segment_of,
 )
 from fulmen.engine.state.entries.segments import ALONE_BYTES
-from fulmen.engine.state.entries.typed_columns import TypedColumn, taken, typed_column
+from fulmen.engine.state.entries.typed_columns import HashedColumn, TypedColumn, taken, typed_column
 from fulmen.engine.state.entries.value_columns import column_of
 from fulmen.engine.state.pickling import Dumper, dumps
 from fulmen.errors import PASSED_ON, NotReadable, StateError, repr_of, text_of
@@ -88,7 +88,7 @@ def encode(
     """
     entries = _entries(values, deleted, names, measures)
     typed = entries.typed_keys
-    if typed is not None and typed.are_whole:
+    if isinstance(typed, HashedColumn):
         return _pieces(entries, names, typed.hashes)
     return _pieces(entries, names, lambda: measures.hashes_of(list(values)))
 
@@ -199,8 +199,8 @@ def _entries(
 ) -> _Entries:
     keys, kept = list(values), list(values.values())
     typed_keys, typed_values = typed_column(keys), typed_column(kept)
-    are_whole = typed_keys is not None and typed_keys.are_whole
-    sizes = typed_keys.sizes() if typed_keys and are_whole else measures.sizes_of(keys)
+    is_hashed = isinstance(typed_keys, HashedColumn)
+    sizes = typed_keys.sizes() if typed_keys and is_hashed else measures.sizes_of(keys)
     of_values = sizes_of(kept) if typed_values is None else typed_values.sizes()
     for i in np.flatnonzero(sizes == 0).tolist():
         sizes[i] = _size_of_key(keys[i], names)

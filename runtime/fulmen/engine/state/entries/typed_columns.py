@@ -46,14 +46,7 @@ _MODULUS = (1 << 61) - 1
 
 
 class TypedColumn(ABC):
-    """Values of one kind.
-
-    Attributes:
-        are_whole: Whether they are whole numbers, or tuples of whole numbers: then they have
-            hashes.
-    """
-
-    are_whole = False
+    """Values of one kind."""
 
     @abstractmethod
     def is_like(self, other: TypedColumn) -> bool:
@@ -67,10 +60,6 @@ class TypedColumn(ABC):
     def sizes(self) -> Numbers:
         """The `quick_size` of each, or about that."""
 
-    def hashes(self) -> Numbers:
-        """The `stable_hash` of each. They are whole numbers, or of them."""
-        raise NotImplementedError
-
     @abstractmethod
     def at(self, where: Where) -> TypedColumn:
         """Take some of them."""
@@ -82,6 +71,14 @@ class TypedColumn(ABC):
     @abstractmethod
     def column(self, rows: Rows) -> Column:
         """The column of those at some places, see `value_columns`."""
+
+
+class HashedColumn(TypedColumn):
+    """Values whose hashes are computed all at once: whole numbers, or tuples of them."""
+
+    @abstractmethod
+    def hashes(self) -> Numbers:
+        """The `stable_hash` of each."""
 
 
 def typed_column(values: Sequence[Any], depth: int = DEPTH) -> TypedColumn | None:
@@ -111,17 +108,15 @@ def _typed(values: Sequence[Any], depth: int) -> TypedColumn | None:
         return None
     parts = [_typed(column, depth - 1) for column in zip(*values, strict=True)]
     there = [part for part in parts if part is not None]
-    return _Tuples(there) if len(there) == width else None
+    return _tuples(there) if len(there) == width else None
 
 
-class _Whole(TypedColumn):
+class _Whole(HashedColumn):
     """Whole numbers.
 
     Attributes:
         numbers: They.
     """
-
-    are_whole = True
 
     def __init__(self, numbers: Numbers) -> None:
         self.numbers = numbers
@@ -212,7 +207,6 @@ class _Tuples(TypedColumn):
 
     def __init__(self, parts: Sequence[TypedColumn]) -> None:
         self.parts = parts
-        self.are_whole = all(part.are_whole for part in parts)
 
     @override
     def is_like(self, other: TypedColumn) -> bool:
@@ -223,7 +217,7 @@ class _Tuples(TypedColumn):
     @override
     def joined(self, parts: Sequence[_Tuples]) -> _Tuples:
         columns = zip(*(part.parts for part in parts), strict=True)
-        return _Tuples([one[0].joined(one) for one in columns])
+        return _tuples([one[0].joined(one) for one in columns])
 
     @override
     def sizes(self) -> Numbers:
@@ -231,16 +225,8 @@ class _Tuples(TypedColumn):
         return total
 
     @override
-    def hashes(self) -> Numbers:
-        parts = [part.hashes() for part in self.parts]
-        numbers: Numbers = np.full(len(parts[0]), TUPLE_HASH, np.int64)
-        for one in parts:
-            numbers = crc32_of(one, numbers)
-        return numbers
-
-    @override
     def at(self, where: Where) -> _Tuples:
-        return _Tuples([part.at(where) for part in self.parts])
+        return _tuples([part.at(where) for part in self.parts])
 
     @override
     def values(self, rows: Rows) -> Sequence[Any]:
@@ -251,6 +237,26 @@ class _Tuples(TypedColumn):
         if len(rows) <= FEW_IN_COLUMN:
             return [*self.values(rows)]
         return tuple_column([part.column(rows) for part in self.parts])
+
+
+class _HashedTuples(_Tuples, HashedColumn):
+    """Tuples of values that have hashes."""
+
+    parts: Sequence[HashedColumn]
+
+    @override
+    def hashes(self) -> Numbers:
+        parts = [part.hashes() for part in self.parts]
+        numbers: Numbers = np.full(len(parts[0]), TUPLE_HASH, np.int64)
+        for one in parts:
+            numbers = crc32_of(one, numbers)
+        return numbers
+
+
+def _tuples(parts: Sequence[TypedColumn]) -> _Tuples:
+    """The tuples of these columns."""
+    is_hashed = all(isinstance(part, HashedColumn) for part in parts)
+    return (_HashedTuples if is_hashed else _Tuples)(parts)
 
 
 def taken(values: Sequence[Any], some: Sequence[int]) -> Sequence[Any]:
