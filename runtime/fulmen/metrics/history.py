@@ -76,10 +76,9 @@ class Series:
 class History:
     """Looks at the totals once a second, in a thread of its own, from `start` to `stop`."""
 
-    def __init__(self, totals: Callable[[], Totals | None], interval: float = 1.0) -> None:
+    def __init__(self, totals: Callable[[], Totals | None]) -> None:
         """`totals` gives those of the driver; None as long as it has not started."""
         self._totals = totals
-        self._interval = interval
         self._series = {step: Series(step) for step in STEPS}
         self._snapshots: deque[Snapshot] = deque(maxlen=RATE_SECONDS + 1)
         self._lock = threading.Lock()
@@ -97,7 +96,7 @@ class History:
 
     def _run(self) -> None:
         self.look()
-        while not self._stopped.wait(self._interval):
+        while not self._stopped.wait(1.0):
             self.look()
 
     def look(self) -> None:

@@ -158,7 +158,6 @@ class JobRunner:
         stage_function: StageFunction,
         stages: int,
         workers: Sequence[int],
-        patience_seconds: float = PATIENCE_SECONDS,
     ) -> None:
         """Go on with other stages or workers. What the chains so far have written is deleted.
 
@@ -166,7 +165,6 @@ class JobRunner:
             stage_function: What a stage does.
             stages: The number of stages.
             workers: Partition p runs on worker workers[p].
-            patience_seconds: How long to wait until each of them answers.
 
         Raises:
             SparkLost: Spark itself is gone.
@@ -177,7 +175,7 @@ class JobRunner:
             self._build()
         except JVM_ERRORS as e:
             raise self._lost(e) from None
-        self._await_workers(patience_seconds)
+        self._await_workers(PATIENCE_SECONDS)
 
     def close(self) -> None:
         """Delete what the chains have written. Does not end the session."""

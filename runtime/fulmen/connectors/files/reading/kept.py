@@ -17,8 +17,7 @@ _ENTRY_BYTES = 200
 class RecentlyUsed(Generic[T]):
     """Values by key; those that were used least lately are dropped first."""
 
-    def __init__(self, most_bytes: int = KEPT_BYTES) -> None:
-        self._most = most_bytes
+    def __init__(self) -> None:
         self._bytes = 0
         self._values: OrderedDict[int, tuple[T, int]] = OrderedDict()
 
@@ -43,6 +42,6 @@ class RecentlyUsed(Generic[T]):
         _, before = self._values.pop(key, (None, 0))
         self._values[key] = value, size
         self._bytes += size - before
-        while self._bytes > self._most and self._values:
+        while self._bytes > KEPT_BYTES and self._values:
             _, (_, dropped) = self._values.popitem(last=False)
             self._bytes -= dropped
