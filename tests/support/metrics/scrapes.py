@@ -88,6 +88,18 @@ class Scrape:
         return {sample.name for sample in self.samples}
 
 
+def check_documented(scrape):
+    """See that all families have the types and labels that the page says."""
+    rows = documented()
+    for family in scrape.families:
+        name = family.name + ("_total" if family.type == "counter" else "")
+        metric = rows[name]
+        assert (metric.name, metric.type) == (name, family.type)
+        for sample in family.samples:
+            labels = metric.labels | {"topology"} | ({"le"} if "_bucket" in sample.name else set())
+            assert sample.labels.keys() == labels, sample
+
+
 def check_consistent(scrape):
     """What holds for every scrape of a topology, at any moment, if its bolts ack what they get."""
     assert scrape.sum("fulmen_executed_total") == scrape.sum("fulmen_execute_latency_seconds_count")

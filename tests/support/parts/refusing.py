@@ -1,7 +1,11 @@
 """A topology some of whose messages are given up, as long as its bolt refuses them."""
 
+import threading
+from contextlib import contextmanager
+
 from fulmen import BasicBolt, TopologyBuilder
 from fulmen.engine.driver.driver import Stop
+from fulmen.metrics.server import MetricsServer
 from support.runs.engine_runs import Numbers, make_driver
 
 LIMIT = 5
@@ -60,3 +64,16 @@ def ran(store, kind=Counts, **spec):
     driver.run(Stop(when_drained=True))
     driver.close()
     return driver
+
+
+@contextmanager
+def running_with(store, kind):
+    """The topology, which runs and is served until the end of the block: its URL."""
+    driver, stop = make_driver(refusing(kind), store=store).start(), Stop()
+    thread = threading.Thread(target=driver.run, args=(stop,))
+    with MetricsServer("127.0.0.1", 0, lambda: driver.totals, taps=driver._taps) as server:
+        thread.start()
+        yield server.url
+        stop.now = True
+        thread.join()
+        driver.close()

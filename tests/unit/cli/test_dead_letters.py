@@ -2,7 +2,6 @@
 
 import json
 import re
-import threading
 from urllib.error import HTTPError
 from urllib.parse import urlsplit
 from urllib.request import Request, urlopen
@@ -10,12 +9,10 @@ from urllib.request import Request, urlopen
 import pytest
 
 from fulmen.checkpoint import Store
-from fulmen.engine.driver.driver import Stop
 from fulmen.engine.state.letters.kept_letters import read_letters
-from fulmen.metrics.server import MetricsServer
 from support.cli.fake_kubectl import topology
-from support.parts.refusing import LIMIT, Counts, Mended, ran, refusing
-from support.runs.engine_runs import make_driver, state_of
+from support.parts.refusing import LIMIT, Counts, Mended, ran, running_with
+from support.runs.engine_runs import state_of
 
 REASON = "bolt 'count': execute: KeyError: 'cents', hence ValueError: not"
 
@@ -143,14 +140,8 @@ class Mending(Counts):
 def running(store):
     """The same topology again, which runs until the test ends it: its URL."""
     Mending.refused = frozenset({2, 3})
-    driver, stop = make_driver(refusing(Mending), store=store).start(), Stop()
-    thread = threading.Thread(target=driver.run, args=(stop,))
-    with MetricsServer("127.0.0.1", 0, lambda: driver.totals, taps=driver._taps) as server:
-        thread.start()
-        yield server.url
-        stop.now = True
-        thread.join()
-        driver.close()
+    with running_with(store, Mending) as url:
+        yield url
 
 
 def test_letters_of_a_running_topology_are_sent_again_and_removed(fulmen, store, running):

@@ -2,7 +2,6 @@
 
 import gzip
 import json
-import threading
 from contextlib import closing
 from http.client import HTTPConnection
 from urllib.error import HTTPError
@@ -17,8 +16,7 @@ from fulmen.engine.driver.driver import Stop
 from fulmen.engine.state.entries.keyed_state import KeyedState
 from fulmen.engine.state.letters.kept_letters import read_letters
 from fulmen.engine.state.letters.message_lines import MessageLineReader, MessagePart, SentFrom
-from fulmen.metrics.server import MetricsServer
-from support.parts.refusing import LIMIT, Mended, ran, refusing
+from support.parts.refusing import LIMIT, Mended, ran, refusing, running_with
 from support.runs.engine_runs import A_PERSON, make_driver, state_of
 
 WHY = "--because", "a test"
@@ -109,14 +107,8 @@ def test_a_message_with_other_fields_than_its_stream_stays_a_letter_and_says_so(
 @pytest.fixture
 def running(store):
     """The topology, mended, until the test ends it: its URL."""
-    driver, stop = make_driver(refusing(Mended), store=store).start(), Stop()
-    thread = threading.Thread(target=driver.run, args=(stop,))
-    with MetricsServer("127.0.0.1", 0, lambda: driver.totals, taps=driver._taps) as server:
-        thread.start()
-        yield server.url
-        stop.now = True
-        thread.join()
-        driver.close()
+    with running_with(store, Mended) as url:
+        yield url
 
 
 def test_a_running_topology_sends_messages_of_files_each_once_and_the_log_says_so(

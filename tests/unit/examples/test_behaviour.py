@@ -3,7 +3,6 @@
 import importlib.util
 import json
 import sqlite3
-import sys
 import threading
 from contextlib import closing
 from datetime import datetime
@@ -13,30 +12,9 @@ import pytest
 
 from fulmen.engine.worker.in_process import Crash
 from fulmen.testing import BoltHarness, run
-from fulmen.topology.reading.assignments import set_values
-from fulmen.topology.reading.documents import parse_yaml
-from fulmen.topology.reading.field_problems import parse
 from support.connectors.served_topologies import Client, served
 from support.docs.examples import EXAMPLES, commands
 from support.servers.ports import free_port
-
-
-@pytest.fixture
-def example(monkeypatch):
-    """Reads the topology of an example, with changes; its modules are forgotten afterwards."""
-    before = set(sys.modules)
-
-    def read(name, *changes):
-        monkeypatch.chdir(EXAMPLES / name)
-        monkeypatch.syspath_prepend(EXAMPLES / name)
-        return parse(
-            set_values(parse_yaml((EXAMPLES / name / "topology.yaml").read_text()), changes)
-        )
-
-    yield read
-    for name in set(sys.modules) - before:
-        if str(EXAMPLES) in str(getattr(sys.modules[name], "__file__", "")):
-            del sys.modules[name]
 
 
 def shown(name, component):

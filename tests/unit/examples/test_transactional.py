@@ -1,7 +1,6 @@
 """The transactional examples, when transactions fail and processes are lost."""
 
 import sqlite3
-import sys
 from collections import Counter
 from contextlib import closing
 
@@ -10,11 +9,7 @@ import pytest
 from fulmen import FailedException
 from fulmen.engine.worker.in_process import Crash
 from fulmen.testing import run
-from fulmen.topology.reading.assignments import set_values
-from fulmen.topology.reading.documents import parse_yaml
-from fulmen.topology.reading.field_problems import parse
 from fulmen.transactional import SqliteMap
-from support.docs.examples import EXAMPLES
 
 TABLES = {
     "global-count": ["counts"],
@@ -24,22 +19,9 @@ TABLES = {
 
 
 @pytest.fixture
-def example(monkeypatch, tmp_path):
-    """Reads the topology of an example; its modules are forgotten afterwards."""
-    before = set(sys.modules)
-
-    def read(name, file, *more):
-        monkeypatch.chdir(EXAMPLES / name)
-        monkeypatch.syspath_prepend(EXAMPLES / name)
-        changes = more or [f"spec.config.file={tmp_path / file}"]
-        return parse(
-            set_values(parse_yaml((EXAMPLES / name / "topology.yaml").read_text()), changes)
-        )
-
-    yield read
-    for name in set(sys.modules) - before:
-        if str(EXAMPLES) in str(getattr(sys.modules[name], "__file__", "")):
-            del sys.modules[name]
+def writing(example, tmp_path):
+    """Reads the topology of an example that writes to a file."""
+    return lambda name, file: example(name, f"spec.config.file={tmp_path / file}")
 
 
 def tables(name, file):
@@ -78,19 +60,19 @@ class Writes:
 @pytest.mark.parametrize("every", [1, 2])
 @pytest.mark.parametrize("name", TABLES)
 def test_a_transaction_that_fails_after_it_was_written_counts_once(
-    name, every, example, tmp_path, monkeypatch
+    name, every, writing, tmp_path, monkeypatch
 ):
-    run(example(name, "whole.db"))
+    run(writing(name, "whole.db"))
     writes = Writes(monkeypatch, every)
-    run(example(name, "broken.db"))
+    run(writing(name, "broken.db"))
     assert writes.failed >= 2
     assert tables(name, tmp_path / "broken.db") == tables(name, tmp_path / "whole.db")
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", TABLES)
-def test_workers_that_are_lost_after_a_write_change_nothing(name, example, tmp_path, monkeypatch):
-    run(example(name, "whole.db"))
+def test_workers_that_are_lost_after_a_write_change_nothing(name, writing, tmp_path, monkeypatch):
+    run(writing(name, "whole.db"))
     writes, lost = Writes(monkeypatch, every=0), []
 
     def fault(stage, worker, moment):
@@ -99,24 +81,24 @@ def test_workers_that_are_lost_after_a_write_change_nothing(name, example, tmp_p
             lost.append(moment)
             raise Crash("killed")
 
-    result = run(example(name, "broken.db"), fault=fault)
+    result = run(writing(name, "broken.db"), fault=fault)
     assert result.report["failed_attempts"] == 5
     assert tables(name, tmp_path / "broken.db") == tables(name, tmp_path / "whole.db")
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", TABLES)
-def test_a_run_that_is_stopped_goes_on_with_the_next_transaction(name, example, tmp_path):
-    run(example(name, "whole.db"))
-    topology = example(name, "stopped.db")
+def test_a_run_that_is_stopped_goes_on_with_the_next_transaction(name, writing, tmp_path):
+    run(writing(name, "whole.db"))
+    topology = writing(name, "stopped.db")
     checkpoint = None
     for _ in range(10):  # each is another driver, which processes and commits one transaction
         checkpoint = run(topology, batches=2, checkpoint=checkpoint).checkpoint
     assert tables(name, tmp_path / "stopped.db") == tables(name, tmp_path / "whole.db")
 
 
-def test_the_global_count_is_the_number_of_trees(example, tmp_path):
-    run(example("global-count", "counts.db"))
+def test_the_global_count_is_the_number_of_trees(writing, tmp_path):
+    run(writing("global-count", "counts.db"))
     from globalcount import DATA
 
     assert tables("global-count", tmp_path / "counts.db") == {
@@ -124,8 +106,8 @@ def test_the_global_count_is_the_number_of_trees(example, tmp_path):
     }
 
 
-def test_the_buckets_are_those_of_the_counts(example, tmp_path):
-    run(example("bucketed-words", "words.db"))
+def test_the_buckets_are_those_of_the_counts(writing, tmp_path):
+    run(writing("bucketed-words", "words.db"))
     from words import BUCKET_SIZE, DATA
 
     found = tables("bucketed-words", tmp_path / "words.db")
@@ -141,7 +123,7 @@ def test_word_counts_and_their_history_are_exact_though_transactions_fail_after_
     writes = Writes(monkeypatch, every=2)
     places = ("count].config.at", "history].config.path")
     changes = [f"spec.bolts[{place}={tmp_path / 'words.db'}" for place in places]
-    run(example("trident-word-count", "words.db", *changes))
+    run(example("trident-word-count", *changes))
     from tridentwords import Sentences
 
     batches = Sentences.data[0][:3], Sentences.data[0][3:]

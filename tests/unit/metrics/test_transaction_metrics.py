@@ -12,7 +12,7 @@ from fulmen.metrics.as_json.topology import TopologyJson
 from fulmen.metrics.history import History
 from fulmen.metrics.snapshot import Snapshot
 from support.metrics.page_data import transactions
-from support.metrics.scrapes import Scrape, check_consistent, documented
+from support.metrics.scrapes import Scrape, check_consistent, check_documented, documented
 from support.runs.metered import run_metered
 from support.transactions.transacted import PLAIN, TROUBLE, run_transacted, transacted_driver
 
@@ -45,13 +45,7 @@ def test_the_documented_metrics_of_transactions_are_there(scrape):
 
 
 def test_they_have_the_documented_types_and_labels(scrape):
-    for family in scrape.families:
-        name = family.name + ("_total" if family.type == "counter" else "")
-        metric = documented()[name]
-        assert (metric.name, metric.type) == (name, family.type)
-        for sample in family.samples:
-            labels = metric.labels | {"topology"} | ({"le"} if "_bucket" in sample.name else set())
-            assert sample.labels.keys() == labels, sample
+    check_documented(scrape)
 
 
 def test_other_topologies_have_none_of_them():
