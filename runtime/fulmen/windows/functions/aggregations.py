@@ -112,7 +112,7 @@ class _OrNone(Aggregation):
         return kept, 0
 
 
-class OfNumbers(Aggregation):
+class NumbersOnly(Aggregation):
     """Takes numbers only."""
 
     numbers = True
@@ -123,7 +123,7 @@ class OfNumbers(Aggregation):
         return f"{repr_of(value)[:80]} is no number"
 
 
-class Sum(OfNumbers, _OrNone):
+class Sum(NumbersOnly, _OrNone):
     """The sum; None without values."""
 
     splits = False  # of floats, the last digits may differ
@@ -133,7 +133,7 @@ class Sum(OfNumbers, _OrNone):
         return number if kept is None else _plus(kept, number)
 
 
-class Mean(OfNumbers):
+class Mean(NumbersOnly):
     """The arithmetic mean, as a float; None without values."""
 
     type = "float64"

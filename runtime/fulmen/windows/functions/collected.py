@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 from fulmen.errors import repr_of
 from fulmen.windows.functions import sketches
-from fulmen.windows.functions.aggregations import Aggregation, OfNumbers, whole_number
+from fulmen.windows.functions.aggregations import Aggregation, NumbersOnly, whole_number
 
 
 class _Collected(Aggregation):
@@ -105,7 +105,7 @@ class Values(Distinct):
         return list(kept)
 
 
-class Quantile(_Sketched, OfNumbers):
+class Quantile(_Sketched, NumbersOnly):
     """About the value that such a part of all are below: `quantile(millis, 0.95)`."""
 
     arguments = 1
