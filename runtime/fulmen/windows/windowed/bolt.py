@@ -164,7 +164,12 @@ class WindowedBolt(Bolt):
             has_key = bool(self._options(options).key)
         except ValueError:  # check_inputs tells
             return None
-        return None if has_key else "without `key`, a window is of all tuples of its task"
+        if has_key:
+            return None
+        return (
+            "without `key`, a window is of all tuples of its task, which would be read anew in each"
+            " batch. Give it a `key`, or have an Aggregate keep numbers instead of tuples"
+        )
 
     @override
     def needs_event_time(self, options: WindowedOptions) -> str | None:

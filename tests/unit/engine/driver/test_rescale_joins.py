@@ -111,11 +111,14 @@ class Sums(WindowedBolt):
         self.collector.emit([window.key, [tup["n"] for tup in window.tuples]])
 
 
-def windowed(config, rows, tasks):
+def windowed(config, rows, tasks, *, is_global=False):
     builder = TopologyBuilder()
     builder.set_spout("a", ListSpout(rows["a"], fields=LEFT)).set_event_time("at", lag="5s")
-    bolt = builder.set_bolt("windows", Sums, tasks).fields_grouping("a", ["more", "key"])
-    bolt.set_config(config)
+    bolt = builder.set_bolt("windows", Sums, tasks).set_config(config)
+    if is_global:
+        bolt.global_grouping("a")
+    else:
+        bolt.fields_grouping("a", ["more", "key"])
     builder.set_bolt("all", CollectBolt).global_grouping("windows")
     return builder.build().with_each(lambda one: {"num_tasks": one.tasks})
 
@@ -141,6 +144,20 @@ def test_windows_of_tuples_are_as_if_the_number_had_never_changed(config):
     steady = emitted([2, 2, 2])
     assert len(steady) > 50
     assert emitted([2, 5, 3]) == steady
+
+
+def test_windows_of_all_tuples_go_on_in_the_first_task():
+    rows, config = some_rows(40), {"window": {"length": 7, "slide": 3}}
+
+    def emitted(numbers):
+        result = None
+        for number, end in zip(numbers, (20, 40), strict=True):
+            topology = windowed(config, {"a": rows["a"][:end]}, number, is_global=True)
+            result = run(topology, checkpoint=result)
+        return result.collected("all")
+
+    assert len(emitted([1, 1])) > 8
+    assert emitted([1, 3]) == emitted([3, 2]) == emitted([1, 1])
 
 
 def test_windows_of_all_tuples_of_a_task_stay_with_it():

@@ -209,7 +209,8 @@ def test_what_goes_through_all_of_its_state_is_refused():
     assert problem.path == "spec.bolts[0].keyedState"
     assert problem.message == (
         "bolt 'keeps': its state can't be on disk: without `key`, a window is of all tuples of its"
-        " task"
+        " task, which would be read anew in each batch. Give it a `key`, or have an Aggregate keep"
+        " numbers instead of tuples"
     )
     assert problem.cure == "Write keyedState: {backend: memory} for it."
 

@@ -24,7 +24,8 @@ SAY_HOW: Final = (
 )
 OF_ALL_TUPLES: Final = (
     "a window without `key` is of all tuples of its task, and can't be divided. Windows of event"
-    " time end in a run with --end-of-input, and those by arrival stay with their task"
+    " time end in a run with --end-of-input, and those by arrival stay with their task. With a"
+    " `key`, or the grouping global, windows go on in another number of tasks"
 )
 TIMERS_STAY: Final = (
     "timers are by task, as they are not set for what all inputs are grouped by, and redistribute"
