@@ -131,6 +131,33 @@ def test_documents_that_are_empty_do_not_count():
             id="variable",
         ),
         pytest.param(
+            "a:\n  - b: 1\n   c: 2\n",
+            "line 3, column 4: not YAML: while parsing a block collection, expected <block end>, "
+            "but found '<block mapping start>'. Begin the line below one that it belongs to: it is "
+            "indented like none of those above it.",
+            id="key-between",
+        ),
+        pytest.param(
+            "a:\n  - b: 1\n c: 2\n",
+            "line 3, column 2: not YAML: while parsing a block mapping, expected <block end>, "
+            "but found '<block mapping start>'. Begin the line below one that it belongs to: it is "
+            "indented like none of those above it.",
+            id="key-before",
+        ),
+        pytest.param(
+            "a:\n  - b: 1\n - c: 2\n",
+            "line 3, column 2: not YAML: while parsing a block mapping, expected <block end>, "
+            "but found '<block sequence start>'. Begin the entry below the '-' of the one before "
+            "it.",
+            id="entry-before",
+        ),
+        pytest.param(
+            "a: 1\n  b: 2\n",
+            "line 2, column 4: not YAML: mapping values are not allowed here. Begin the line below "
+            "one that it belongs to; a text with ': ' in it needs quotes.",
+            id="key-behind",
+        ),
+        pytest.param(
             "a: 1\n\tb: 2\n",
             "line 2, column 1: not YAML: a tab where only spaces are allowed. Use spaces.",
             id="tab",

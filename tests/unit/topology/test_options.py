@@ -223,10 +223,11 @@ def test_a_misspelt_class_or_source_hides_no_mistake():
         "config": {"key": ["word"], "window": window, "agregates": {"n": "cuont"}},
     }
     config = {"path": "x", "folow": False, "format": {"type": "jsn", "fields": ["word"]}}
-    spout = {"name": "sentences", "class": "fulmen.connectors.files.FileSpot", "config": config}
+    spout = {"name": "sentences", "class": "fulmen.connectors.file.FileSpot", "config": config}
     document = word_count({"spec.spouts.0": spout, "spec.bolts": [bolt]})
     spout, bolt = "spec.spouts[0]", "spec.bolts[0]"
     assert [problem.path for problem in check(document).problems] == [
+        f"{spout}.class",
         f"{spout}.class",
         f"{spout}.config.format.type",
         f"{spout}.config.folow",

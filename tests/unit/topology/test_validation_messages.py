@@ -189,6 +189,16 @@ FIELDS = {
         {"spec.bolts.2": "sink"},
         "spec.bolts[2]: bolts[2] is 'sink', but must be a mapping.",
     ),
+    "worker-as-number": (
+        {"spec.worker": 2},
+        "spec.worker: worker is 2, but must be a mapping. Did you mean 'workers'?",
+    ),
+    "option-beside-config": (
+        {"spec.bolts.0.path": "x"},
+        "spec.bolts[0].path: bolt 'split': there is no field 'path'. There are: name, class, "
+        "parallelism, numTasks, config, tickSeconds, eventTime, instance, blocking, committer, "
+        "keyedState, trackResults, inputs. Options of its class are within 'config'.",
+    ),
     "too-many-fields": (
         {"spec.bolts.1.inputs.0.grouping.fields": ["word"] * 65},
         "spec.bolts[1].inputs[0].grouping.fields: bolt 'count', input from 'split': fields has 65 "

@@ -129,7 +129,8 @@ def load_named(name: str, folder: Path | None = None) -> Any:
         try:
             found = getattr(found, attribute)
         except AttributeError:
-            _refuse_attribute(found, ".".join([module.__name__, *attributes[:depth]]), attribute)
+            path = ".".join([module.__name__, *attributes[:depth]])
+            _refuse_attribute(found, path, attribute, attributes[depth + 1 :])
     return found
 
 
@@ -319,14 +320,14 @@ def _refuse_shadowed(module: ModuleType, top: str, folder: Path | None) -> None:
             )
 
 
-def _refuse_attribute(owner: Any, path: str, attribute: str) -> NoReturn:
+def _refuse_attribute(owner: Any, path: str, attribute: str, within: Sequence[str]) -> NoReturn:
     classes = {name: value for name, value in vars(owner).items() if inspect.isclass(value)}
     own = [name for name, value in classes.items() if value.__module__ == path]
     modules = [module.name for module in iter_modules(getattr(owner, "__path__", ()))]
-    known = meant(attribute, classes)
-    cure = did_you_mean(attribute, [known] if known else modules)
-    cure = cure or (there_are(own) if own else "")
-    whole = f"{path}.{known}" if known else ""
+    first, second = (modules, classes) if within else (classes, modules)
+    known = meant(attribute, first) or meant(attribute, second)
+    cure = did_you_mean(attribute, [known]) if known else there_are(own) if own else ""
+    whole = ".".join([path, known, *within]) if known and (within or known in classes) else ""
     raise CodeError(f"{path!r} has no class {attribute!r}", cure, whole)
 
 

@@ -164,6 +164,20 @@ def parse_yaml(text: str) -> Any:
     return documents[0]
 
 
+_INDENTATION = {
+    "expected <block end>, but found '<block mapping start>'": (
+        "Begin the line below one that it belongs to: it is indented like none of those above it."
+    ),
+    "expected <block end>, but found '<block sequence start>'": (
+        "Begin the entry below the '-' of the one before it."
+    ),
+    "mapping values are not allowed here": (
+        "Begin the line below one that it belongs to; a text with ': ' in it needs quotes."
+    ),
+}
+"""What a wrong indentation is to PyYAML, and the cure."""
+
+
 def _syntax_problem(error: yaml.MarkedYAMLError) -> Problem:
     """PyYAML's words are good; its snippet, file name and counting from 0 are not."""
     mark = error.problem_mark or error.context_mark
@@ -174,7 +188,11 @@ def _syntax_problem(error: yaml.MarkedYAMLError) -> Problem:
     if isinstance(error, NotAllowed):
         return Problem(place, what, error.cure)
     begun = mark.buffer[: mark.pointer + 1] if mark and mark.buffer else ""
-    cure = "Write what has ${…} in quotes." if begun.endswith("${") else ""
+    cure = (
+        "Write what has ${…} in quotes."
+        if begun.endswith("${")
+        else _INDENTATION.get(error.problem or "", "")
+    )
     return Problem(place, f"{NOT_YAML}: {what}", cure)
 
 

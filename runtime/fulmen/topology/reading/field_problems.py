@@ -230,7 +230,10 @@ def _unknown(loc: Loc) -> Statement:
     if loc[1:2] in (("spouts",), ("transactional",)) and loc[3:] == ("inputs",):
         return "a spout has no inputs", "List it under bolts if it receives tuples."
     names = fields_at(Topology, loc[:-1])
-    cure = _further_out(loc) or did_you_mean(loc[-1], names) or there_are(names)
+    cure = _further_out(loc) or did_you_mean(loc[-1], names)
+    if not cure:
+        is_of_component = len(loc) == 4 and loc[1] in SECTIONS
+        cure = there_are(names) + " Options of its class are within 'config'." * is_of_component
     return f"there is no field {str(loc[-1])!r}", cure
 
 
@@ -295,6 +298,8 @@ def _mapping(field: str, value: Any, context: Mapping[str, Any]) -> Statement:
     cure = ""
     if field == "grouping" and value in get_args(GroupingType):
         cure = f"Write grouping: {{type: {value}}}."
+    elif field == "worker" and isinstance(value, int):
+        cure = "Did you mean 'workers'?"
     elif field in SHORT and isinstance(value, str):
         cure = f"Write {field}: {{{SHORT[field]}: {value}}}."
     elif field.startswith("inputs[") and isinstance(value, str):
