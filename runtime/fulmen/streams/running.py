@@ -56,6 +56,13 @@ class StreamsOutcome:
         rows = (values[len(values) - len(fields) :] for values in self.result.collected(sink))
         return [dict(zip(fields, values, strict=True)) for values in rows]  # without the attempt
 
+    def __repr__(self) -> str:
+        """The rows of each sink, as a table: in a notebook a cell shows it."""
+        return "\n\n".join(
+            "\n".join((f"{sink}:", *table(fields, self[sink])))
+            for sink, fields in self._fields.items()
+        )
+
 
 def run(
     topology: Topology, *, until_drained: bool = True, checkpoint: str | None = None,

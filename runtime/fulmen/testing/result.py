@@ -15,7 +15,7 @@ from fulmen.plan import task_key
 from fulmen.testing.transactions import TransactionResults
 
 
-@dataclass
+@dataclass(repr=False)
 class Result:
     """The outcome of a topology's run: only what was committed.
 
@@ -40,6 +40,12 @@ class Result:
     has_emits: bool = False
     number: int = 0
     transactions: TransactionResults = field(default_factory=TransactionResults)
+
+    def __repr__(self) -> str:
+        """What ended how, and the errors: in a notebook a cell shows it."""
+        trees = ", ".join(f"{n:,} {what.replace('_', ' ')}" for what, n in self.trees.items() if n)
+        told = dict.fromkeys(f"{error.component}: {error.message}" for error in self.errors)
+        return "\n".join((f"<run of {self.batches:,} batches: {trees or 'no trees'}>", *told))
 
     @property
     def trees(self) -> dict[str, int]:

@@ -52,6 +52,17 @@ def test_a_cell_that_runs_again_replaces_what_it_has_made(notebook):
     assert shop.test(rows=[["a", 1], ["b", 2]])["out"] == [{"user": "b", "count": 1}]
 
 
+def test_what_a_cell_gives_is_shown_as_text(notebook):
+    notebook.run("rows.filter(lambda row: row.n < 2 or 1 / 0).sink('out', CollectBolt)")
+    shop = notebook.names["shop"]
+    assert repr(shop.explain()).startswith("rows  ListSpout  (")
+    outcome = shop.test(rows=[["a", 1], ["b", 2]], replays=False)
+    assert repr(outcome) == "out:\nuser  n\na     1"
+    run, error = repr(outcome.result).splitlines()
+    assert run.endswith(" batches: 1 acked, 1 failed>")
+    assert "ZeroDivisionError" in error
+
+
 def test_what_is_behind_a_cell_that_ran_again_is_said_to_be_old(notebook):
     notebook.run("counts = rows.key_by('user').count(name='counts')")
     notebook.run("rows.key_by('n').count(name='counts')")

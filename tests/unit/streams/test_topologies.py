@@ -187,7 +187,7 @@ def test_all_mistakes_are_told_at_once():
     rows = source(pipeline)
     rows.key_by("usr").count(name="a").sink("one", CollectBolt)
     rows.where("m > 1").sink("two", CollectBolt)
-    rows.sink("three", StdoutSink, formt={})
+    rows.sink("three", StdoutSink, formt={"type": "json"})
     with pytest.raises(ValidationFailed) as failed:
         pipeline.build()
     assert len(failed.value.problems) == 3

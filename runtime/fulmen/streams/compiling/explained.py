@@ -9,6 +9,16 @@ from fulmen.streams.graph.nodes import ComponentNode, Division
 from fulmen.streams.rows.folding import RowSource
 
 
+class Explanation(str):
+    """A text of several lines, which a prompt and a notebook show as it is."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        """The text."""
+        return str(self)
+
+
 def explained(
     name: str, taps: Sequence[RowSource], grouping: Division | None, steps: Sequence[str],
     node: ComponentNode | None = None,
