@@ -4,7 +4,8 @@
 Servers are started on this machine, as tests start them. The data are the rows of
 `tests/data/recipes` again and again, and the changelogs of this Debian. Every job runs three times,
 each in a process of its own: Fulmen in one process without Spark (`fulmen run --in-process`), the
-loop of `loops`, and Bytewax (`dataflows`) where it has what the job needs.
+loop of `loops`, and Bytewax (`dataflows`) where it has what the job needs. What Fulmen has written
+is compared with what the loop has.
 
 Seconds are from the first batch that did something, or the first row of the loop, until the last
 row was written: not the start of the process. Ratios are by the clock, and by the CPU time of the
@@ -24,7 +25,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager, nullcontext
+from contextlib import ExitStack, chdir, contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -33,10 +34,12 @@ import psycopg
 from confluent_kafka import Consumer, Producer, TopicPartition
 
 from benchmarks.goals import OF_LOOP
+from benchmarks.recipes.checks import CHECKS, difference
 from benchmarks.recipes.dataflows import BYTEWAX
 from benchmarks.recipes.loops import LOOPS, STARTED, changelog_lines_of_all_names, now
 from fulmen.cli.topology_file import TopologyFile
 from fulmen.engine.driver.driver import Driver
+from fulmen.engine.driver.stop import Stop
 from fulmen.engine.protocol.figures.statistics import EXECUTED
 from fulmen.engine.totals.totals import Totals
 from fulmen.engine.worker.in_process import InProcessJobs
@@ -82,19 +85,19 @@ class Job:
 
 
 JOBS = {
-    "flights": Job("flights-to-sqlite", "carriers", "CSV → SQLite", "flights.csv", 300_000),
-    "planes": Job("planes-to-parquet", "planes", "CSV → Parquet", "planes.csv", 200_000),
+    "flights": Job("flights-to-sqlite", "carriers", "CSV → SQLite", "flights.csv", 500_000),
+    "planes": Job("planes-to-parquet", "planes", "CSV → Parquet", "planes.csv", 300_000),
     "weather": Job(
-        *("weather-to-bucket", "archive", "CSV → Parquet in a bucket", "weather.csv", 200_000),
+        *("weather-to-bucket", "archive", "CSV → Parquet in a bucket", "weather.csv", 300_000),
         servers=("s3",),
     ),
     "changelogs": Job("changelogs-to-redis", "words", "gzip → counts in Redis", servers=("redis",)),
     "packages": Job(
-        *("log-to-postgres", "packages", "log → PostgreSQL", "dpkg.log", 300_000),
+        *("log-to-postgres", "packages", "log → PostgreSQL", "dpkg.log", 1_000_000),
         servers=("postgres",),
     ),
     "airports": Job(
-        *("postgres-to-kafka", "airports", "PostgreSQL → Kafka, JSON", "airports.csv", 300_000),
+        *("postgres-to-kafka", "airports", "PostgreSQL → Kafka, JSON", "airports.csv", 100_000),
         unique=True,
         load="load.py",
         servers=("postgres", "kafka"),
@@ -108,7 +111,7 @@ JOBS = {
         topic="planes",
     ),
     "gusts": Job(
-        *("sqlite-to-csv", "gusts", "SQLite → gzip, CSV", "weather.csv", 300_000), load="load.py"
+        *("sqlite-to-csv", "gusts", "SQLite → gzip, CSV", "weather.csv", 1_000_000), load="load.py"
     ),
     "hours": Job(
         *("redis-stream-to-csv", "hours", "Redis stream → CSV", "weather.csv", 100_000),
@@ -121,7 +124,7 @@ JOBS = {
         servers=("rabbitmq", "registry"),
     ),
     "work": Job(
-        *("queue-to-list", "work", "PostgreSQL queue → Redis list", "airports.csv", 300_000),
+        *("queue-to-list", "work", "PostgreSQL queue → Redis list", "airports.csv", 100_000),
         unique=True,
         load="enqueue.py",
         consumed="airport_queue",
@@ -259,15 +262,16 @@ def fulmen(topology: str) -> Result:
     driver = Driver(checked.runnable(here), InProcessJobs(), f"{here.as_uri()}/state").start()
     limit = time.monotonic() + LIMIT_SECONDS
     began, ended = (0.0, 0.0), (0.0, 0.0)
-    work = Work()
+    work, batches = Work(), 0
     while not ended[0] or time.monotonic() - ended[0] < IDLE_SECONDS:
         if (at := now())[0] > limit:
             raise TimeoutError(f"{work} after {LIMIT_SECONDS} s")
         driver.step()
         if work.look(driver.totals):
-            began, ended = began if began[0] else at, now()
+            began, ended, batches = began if began[0] else at, now(), batches + 1
+    driver.run(Stop(drain=True))  # files that sinks keep open are there when it has ended
     driver.close()
-    return measured(work.acked, began, ended)
+    return {**measured(work.acked, began, ended), "batches": batches}
 
 
 def measured(rows: int, began: tuple[float, float], ended: tuple[float, float]) -> Result:
@@ -283,6 +287,11 @@ def timed(loop: Callable[[], int]) -> Result:
     return measured(rows, (STARTED or [began])[0], now())
 
 
+def base(name: str) -> str:
+    """The name of a job without the number of its clients."""
+    return name.partition("-")[0]
+
+
 def once(name: str, how: str) -> Result:
     """Do a job in the current folder in one of the ways."""
     command = [sys.executable, "-m", "benchmarks.recipes.send_hours", f"{JOBS[name].clients}"]
@@ -296,7 +305,7 @@ def _once(name: str, how: str) -> Result:
         if not result["rows"]:  # of transactions, which have no acks
             result["rows"] = sum(1 for _ in changelog_lines_of_all_names())
         return result
-    return timed((LOOPS if how == "loop" else BYTEWAX)[name.partition("-")[0]])
+    return timed((LOOPS if how == "loop" else BYTEWAX)[base(name)])
 
 
 def in_a_process(name: str, how: str, folder: Path) -> Result | str:
@@ -336,8 +345,8 @@ def main() -> None:
         return
     sys.path.insert(0, str(ROOT / "tests"))
     failures = []
-    print("| recipe | | rows/s | plain Python | of it | of its CPU time | Bytewax |")
-    print("|---|---|---|---|---|---|---|")
+    print("| recipe | | rows/s | plain Python | of it | of its CPU time | Bytewax | rows a batch |")
+    print("|---|---|---|---|---|---|---|---|")
     with servers({server for name in names for server in JOBS[name].servers}) as found:
         for name in names:
             job = JOBS[name]
@@ -351,10 +360,17 @@ def main() -> None:
                     if job.consumed:
                         load(job, Path(folder))
                     results[how] = in_a_process(name, how, Path(folder))
-            failures += [(name, how, why) for how, why in results.items() if isinstance(why, str)]
+                failures += [
+                    (name, how, why) for how, why in results.items() if isinstance(why, str)
+                ]
+                if all(isinstance(results[how], dict) for how in ("fulmen", "loop")):
+                    with chdir(folder):
+                        wrong = difference(CHECKS[base(name)])
+                    failures += [(name, "check", wrong)] if wrong else []
             print(line(job, results), flush=True)
     for failure in failures:
         print(*failure, sep=": ", file=sys.stderr)
+    sys.exit(bool(failures))
 
 
 def line(job: Job, results: Mapping[str, Result | str]) -> str:
@@ -366,7 +382,9 @@ def line(job: Job, results: Mapping[str, Result | str]) -> str:
     if "fulmen" in found and "loop" in found:
         of = [found["loop"][by] / found["fulmen"][by] for by in ("seconds", "cpu")]
         ratios = [f"{one:.2f}" if one >= OF_LOOP else f"**{one:.2f}**" for one in of]
+    batch = f"{rows / found['fulmen']['batches']:,.0f}" if "fulmen" in found else ""
     cells = [shown.get("fulmen", "-"), shown.get("loop", "-"), *ratios, shown.get("bytewax", "")]
+    cells.append(batch)
     return f"| [{job.topology}](recipes/{job.page}.md) | {job.what} | {' | '.join(cells)} |"
 
 

@@ -1,8 +1,10 @@
 """The benchmark of the recipes has all of them, and data for them."""
 
 import csv
+from collections import Counter
 
-from benchmarks.recipes.__main__ import JOBS, SAMPLES, Work, grown, line
+from benchmarks.recipes.__main__ import JOBS, SAMPLES, Work, base, grown, line
+from benchmarks.recipes.checks import CHECKS, difference
 from benchmarks.recipes.dataflows import BYTEWAX
 from benchmarks.recipes.loops import LOOPS
 
@@ -23,7 +25,7 @@ class Endless(Rows):
 def test_each_recipe_is_measured_beside_a_loop():
     pages = {path.stem for path in recipes.FOLDER.glob("*.md")} - {"index"}
     assert {job.page for job in JOBS.values()} == pages
-    assert LOOPS.keys() == {name.partition("-")[0] for name in JOBS} >= BYTEWAX.keys()
+    assert LOOPS.keys() == CHECKS.keys() == {base(name) for name in JOBS} >= BYTEWAX.keys()
 
 
 def test_the_files_of_a_job_are_on_its_page(tmp_path):
@@ -47,9 +49,19 @@ def test_a_sample_grows_under_one_header_and_its_keys_stay_unique(tmp_path):
 
 
 def test_a_run_that_failed_has_no_figure():
-    results = {"fulmen": {"rows": 4001, "seconds": 2.0, "cpu": 1.0}, "loop": "ValueError: no"}
-    said = "| [planes](recipes/planes-to-parquet.md) | CSV → Parquet | 2,000 | - |  |  |  |"
+    results = {
+        "fulmen": {"rows": 4001, "seconds": 2.0, "cpu": 1.0, "batches": 2},
+        "loop": "ValueError: no",
+    }
+    said = "| [planes](recipes/planes-to-parquet.md) | CSV → Parquet | 2,000 | - |  |  |  | 2,000 |"
     assert line(JOBS["planes"], results) == said
+
+
+def test_a_check_tells_what_was_written_too_often_or_not_at_all():
+    assert difference(lambda: (Counter("ab"), Counter("ba"))) == ""
+    said = "1 rows too many, such as [('a', 1)]; 1 lack, such as [('c', 1)]"
+    assert difference(lambda: (Counter("aab"), Counter("abc"))) == said
+    assert difference(lambda: (Counter(), Counter())) == "the loop has written nothing"
 
 
 def test_a_run_whose_source_opens_empty_transactions_comes_to_its_end():
