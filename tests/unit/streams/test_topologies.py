@@ -206,6 +206,21 @@ def test_mistakes_behind_others_are_told_with_them():
     assert len(failed.value.problems) == 5
 
 
+@pytest.mark.parametrize(("kind", "told"), [("tumblin", True), ("quux", False)])
+def test_mistakes_behind_a_wrong_kind_of_window_are_told_if_it_is_clear_what_is_meant(kind, told):
+    pipeline = Streams("mistaken")
+    config = {"type": "json", "fields": {"user": "string", "at": "string"}}
+    rows = pipeline.source("rows", FileSpout, path="x", format=config, event_time="at")
+    windows = rows.key_by("user").window({"type": kind, "size": "10s"}).aggregate(n=agg.count())
+    windows.where("m > 1").sink("one", CollectBolt)
+    with pytest.raises(ValidationFailed) as failed:
+        pipeline.build()
+    problems = list(map(str, failed.value.problems))
+    assert any(f"type is '{kind}', but must be one of" in one for one in problems)
+    assert any("there is no field 'm'" in one for one in problems) == told
+    assert len(problems) == 1 + told
+
+
 CALLS = {
     "filter of text": (lambda s: s.filter("n > 1"), "Write where for an expression"),
     "where of a function": (lambda s: s.where(len), "Write filter for a function"),

@@ -17,6 +17,7 @@ from fulmen.topology.configuration.placeholders import (
     stand_in,
     texts_in,
 )
+from fulmen.topology.problems import meant
 
 T = TypeVar("T")
 
@@ -102,7 +103,7 @@ def mended(cls: Any, config: Any, unknown: Collection[Place]) -> BaseModel | Non
             mistakes = error.errors(include_url=False)
         else:
             break
-        wrong = {place_of(cls.config_model, one, config): one["type"] for one in mistakes}
+        wrong = {place_of(cls.config_model, one, config): one for one in mistakes}
         todo = [one for one in wrong.items() if one[0] not in places]
         if not (todo and all(_mend(config, *one, places) for one in todo)):
             break
@@ -112,15 +113,19 @@ def mended(cls: Any, config: Any, unknown: Collection[Place]) -> BaseModel | Non
     return options
 
 
-def _mend(config: Any, place: Place, kind: str, places: set[Place]) -> bool:
+def _mend(config: Any, place: Place, error: Any, places: set[Place]) -> bool:
     """Leave out an option that does not exist, or have a wrong one guessed, if that can be."""
     parent = _at(config, place[:-1])
     if not place or not isinstance(parent, dict):
         return False
     last = place[-1]
-    if kind == "extra_forbidden":
+    if error["type"] == "extra_forbidden":
         del parent[last]
         return True
+    if error["type"] == "union_tag_invalid":  # such as the type of a window: which one was meant?
+        tags = re.findall(r"'([^']*)'", error["ctx"]["expected_tags"])
+        parent[last] = meant(parent[last], tags)
+        return parent[last] is not None
     if isinstance(parent.get(last), dict | list):
         return False
     parent[last] = "${WRONG}"

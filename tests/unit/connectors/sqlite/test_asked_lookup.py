@@ -92,6 +92,21 @@ def test_a_table_that_is_away_is_waited_for_and_nothing_of_it_is_remembered(tabl
     assert asked_for(bolt, "a") == [2]
 
 
+def test_nothing_is_remembered_of_a_file_that_was_broken_in_its_place(table, tmp_path):
+    path, change = table
+    change("INSERT INTO prices VALUES ('a', 1)")
+    change("UPDATE prices SET price = 2")
+    good = (tmp_path / "prices.db").read_bytes()
+    change("UPDATE prices SET price = 1")
+    bolt = BoltHarness(SqliteLookup, fields=["code"], conf=config(path))
+    assert asked_for(bolt, "a") == [1]
+    (tmp_path / "prices.db").write_bytes(b"x" * len(good))
+    with pytest.raises(ServiceUnavailable, match="file is not a database"):
+        asked_for(bolt, "a", "b")
+    (tmp_path / "prices.db").write_bytes(good)
+    assert asked_for(bolt, "a") == [2]
+
+
 @pytest.mark.parametrize(
     ("options", "said"),
     [
