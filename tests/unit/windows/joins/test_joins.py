@@ -204,6 +204,13 @@ def test_a_row_that_had_its_match_or_was_emitted_alone_is_not_emitted_again_afte
     assert late == []
 
 
+def test_what_is_forgotten_leaves_what_is_kept_for_longer():
+    items = [("a", "x", 1, 0), ("a", "x", 2, 5_000), ("a", "z", 3, 5_000), PAUSE]
+    items += [("b", "y", 4, 4_990), PAUSE, ("b", "x", 5, 5_001), ("b", "z", 6, 5_002)]
+    rows, _ = joined(IntervalJoin, items, INTERVAL, tasks=1)
+    assert sorted(rows) == [("x", 2, 5), ("z", 3, 6)]
+
+
 def test_rows_that_are_matched_in_the_batch_that_brings_them_are_so_after_a_crash():
     many = [("a", "x" if n % 2 else "z", n, 5) for n in range(20)]
     items = [*many, ("b", "x", 20, 6), PAUSE, ABORT, ("b", "y", 21, 60)]

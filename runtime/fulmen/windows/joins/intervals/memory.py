@@ -245,6 +245,9 @@ class RowsInMemory(KeptRows):
         due = bucket.of[2]
         self._log.forget(self._buckets.pop((side, due)))
         by_key = self.sides[side]
+        if all(of != side for of, _ in self._buckets):  # there are no others
+            by_key.clear()
+            return
         for key, count in Counter(map(itemgetter(KEY), bucket.rows)).items():
             if len(by_key[key].rows) == count:
                 del by_key[key]
