@@ -9,7 +9,7 @@ from fulmen.errors import ValidationFailed
 from fulmen.streams import running
 from fulmen.streams.calls import components
 from fulmen.streams.compiling.compiler import StreamsCompiler
-from fulmen.streams.compiling.explained import Explanation
+from fulmen.streams.compiling.explained import ExplainedPipeline
 from fulmen.streams.graph.nodes import ComponentNode, Config
 from fulmen.streams.graph.places import is_importing
 from fulmen.streams.graph.registry import new_graph
@@ -115,7 +115,7 @@ class Streams:
 
     def explain(self) -> str:
         """Components, what was fused in each, and how rows are divided."""
-        return Explanation("\n".join(StreamsCompiler(self._graph).compiled().lines))
+        return ExplainedPipeline("\n".join(StreamsCompiler(self._graph).compiled().lines))
 
     def run(
         self, *, until_drained: bool = True, checkpoint: str | None = None,

@@ -38,7 +38,7 @@ from fulmen.errors import FulmenError
 from fulmen.visible import visible
 
 _POLL_SECONDS = 0.2
-_TOLD_SECONDS = 2
+_TOLD_SECONDS = 10  # a driver looks every five
 _checkpoint = click.argument("checkpoint")
 _name = click.argument("name")
 _stopped = click.option(

@@ -9,7 +9,7 @@ from fulmen.streams.graph.nodes import ComponentNode, Division
 from fulmen.streams.rows.folding import RowSource
 
 
-class Explanation(str):
+class ExplainedPipeline(str):
     """A text of several lines, which a prompt and a notebook show as it is."""
 
     __slots__ = ()
