@@ -67,6 +67,8 @@ class HomeEvidence(TaskPart):
             self._declared = instance.state_part, instance.timer_part
         self._is_on = self._fields is not None and not any(self._declared)
         self._width = 0 if self._fields is None else self._fields.width
+        self._sees_keys = self._fields is not None and len(self._fields.at) == self._width
+        """Whether what is seen are values of so many fields as keys have."""
         self._seen: set[Any] = set()
         if self._is_on:
             state.watched_by(self._look_at_state)
@@ -119,7 +121,7 @@ class HomeEvidence(TaskPart):
                     continue
 
     def _look_at_state(self, changed: Collection[Any]) -> None:
-        state, are_seen = self._state, self._seen.issuperset(changed)
+        state, are_seen = self._state, self._sees_keys and self._seen.issuperset(changed)
         if not are_seen:
             changed = [key for key in changed if key in state]
         elif not any(key in state for key in changed):
