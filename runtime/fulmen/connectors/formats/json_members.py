@@ -23,9 +23,9 @@ may, if one of the messages is another case."""
 
 def members_reader(names: Sequence[str]) -> MembersReader:
     """What reads these members, each of another name."""
-    try:
-        import msgspec  # here, as it takes 20 ms, and few workers read JSON
+    import msgspec  # here, as it takes 20 ms, and few workers read JSON
 
+    try:
         own = [f"member_{i}" for i in range(len(names))]  # names may be no identifiers
         cls = msgspec.defstruct(
             "Members",
@@ -33,7 +33,7 @@ def members_reader(names: Sequence[str]) -> MembersReader:
             rename=dict(zip(own, names, strict=True)),
             gc=False,
         )
-    except (ImportError, ValueError):  # it is not there, or a name has a quote in it
+    except ValueError:  # a name has a quote in it
         return members_of_objects(names)
     read = msgspec.json.Decoder(cls).decode
     getters = [attrgetter(name) for name in own]
