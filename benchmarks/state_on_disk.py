@@ -214,8 +214,8 @@ class Batches:
 
     def beside(self, done: Sequence[tuple[float, float]]) -> dict[str, Any]:
         """What those took that ran while the store or the checkpoint was compacted."""
-        first = self._spans[0][0]
-        done = [span for span in done if span[1] > first]
+        first, last = self._spans[0][0], self._spans[-1][1]
+        done = [(start, end) for start, end in done if end > first and start < last]
         walls = {"store": list[float](), "checkpoint": list[float]()}
         for (start, end), rewritten in zip(self._spans, self.rewritten, strict=True):
             if any(a < end and start < b for a, b in done):
