@@ -51,8 +51,8 @@ MODULES = {
 """Each subcommand, and its module in `fulmen.cli.commands`."""
 ENGINES = frozenset(
     {
-        *("msgpack", "numpy", "obstore", "orjson", "prometheus_client", "py4j", "pyarrow"),
-        *("pyspark", "rocksdict"),
+        *("msgpack", "msgspec", "numpy", "obstore", "orjson", "prometheus_client", "py4j"),
+        *("pyarrow", "pyspark", "rocksdict"),
     }
 )
 """What is missing if Fulmen was installed without its extra `local`."""
