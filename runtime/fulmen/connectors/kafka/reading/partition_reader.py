@@ -1,7 +1,8 @@
 """Reads partitions from any offset, each in its order, all by one consumer.
 
 Messages are fetched ahead, while the topology does other things. What has arrived waits in a queue
-for each partition. A partition whose queue is long is paused, so that others are heard.
+for each partition. A partition whose queue is long is paused, so that others are heard, if there are
+others.
 
 Offsets have gaps: compaction removes messages, and transactions end with marks that readers never
 see. So a queue knows how far it was fetched (`fetched`), which may be behind its last message.
@@ -163,6 +164,8 @@ class PartitionReader:
             elif queue is not None and (offset := _offset(message)) >= queue.fetched:
                 queue.messages.append(message)
                 queue.fetched = offset + 1
+        if len(self._queues) == 1:  # it takes the client half a second to go on after a pause
+            return len(arrived)
         for partition, queue in self._queues.items():
             if len(queue.messages) >= AHEAD * self._most and not queue.is_paused:
                 self.consumer.pause([TopicPartition(self._topic, partition)])
