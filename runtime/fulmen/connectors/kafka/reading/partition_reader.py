@@ -1,8 +1,8 @@
 """Reads partitions from any offset, each in its order, all by one consumer.
 
 Messages are fetched ahead, while the topology does other things. What has arrived waits in a queue
-for each partition. A partition whose queue is long is paused, so that others are heard, if there are
-others.
+for each partition. If there are several, one whose queue is long is paused, so that others are
+heard.
 
 Offsets have gaps: compaction removes messages, and transactions end with marks that readers never
 see. So a queue knows how far it was fetched (`fetched`), which may be behind its last message.
