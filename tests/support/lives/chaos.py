@@ -1,6 +1,7 @@
 """A world that fails at random: workers that die, stores that don't answer, drivers that vanish."""
 
 import random
+from threading import current_thread, main_thread
 
 from fulmen.checkpoint import Store
 from fulmen.engine.worker.in_process import Crash
@@ -59,8 +60,8 @@ class ChaosBackend:
         if chaos.strikes(f"{verb} {key}"):
             if chaos.random.random() < 0.5:
                 call()  # it took effect, but nobody learns of it
-            if chaos.random.random() < 0.5:
-                raise DriverDied
+            if chaos.random.random() < 0.5 and current_thread() is main_thread():
+                raise DriverDied  # others, such as one that reads ahead, are not where it dies
             raise Unreachable("memory://chaos", key, "no answer", unknown=verb == "put")
         return call()
 
