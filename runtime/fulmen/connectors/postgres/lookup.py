@@ -11,44 +11,25 @@ from pydantic import Field, model_validator
 from typing_extensions import override
 
 from fulmen.connectors.base.lookup.bolt import TableLookup
-from fulmen.connectors.base.lookup.options import LookupOptions
 from fulmen.connectors.base.lookup.table import AskedTable, UnreadRow
 from fulmen.connectors.formats import Malformed
-from fulmen.connectors.formats.options import types_of
 from fulmen.connectors.postgres.database import PostgresDatabase, escaped
 from fulmen.connectors.postgres.loading import TimeFields, check_types, cursor_of, rows_of
 from fulmen.connectors.postgres.options import Dsn
-from fulmen.connectors.sql.options import Fields, Name
+from fulmen.connectors.sql.lookup import SqlLookupOptions
 from fulmen.services.sql.names import listed, qualified, quoted
 from fulmen.visible import is_text
 
 _LARGEST = (1 << 63) - 1
 
 
-class PostgresLookupOptions(LookupOptions):
+class PostgresLookupOptions(SqlLookupOptions):
     """Options of a PostgresLookup."""
 
     dsn: Dsn
     """How to connect, as libpq takes it: `postgresql://user:password@host/database`."""
-    table: Name | None = None
-    """The table, as the database spells it. Give this or `query`."""
-    query: Name | None = None
-    """A SELECT whose rows are the table. It must have `columns` among its columns."""
-    columns_: Annotated[Fields, Field(alias="columns")]
-    """The columns that are read: a mapping to their types, such as `{id: int64}`, or a list of
-    those that are not of the key."""
     reload_seconds: Annotated[float, Field(gt=0, le=86_400)] = 10.0
     """For how long the rows of a key are remembered, so old they may be at most."""
-
-    @property
-    @override
-    def columns(self) -> tuple[str, ...]:
-        return tuple(self.columns_)
-
-    @property
-    @override
-    def types(self) -> Mapping[str, str]:
-        return types_of(self.columns_)
 
     @property
     @override
@@ -57,8 +38,6 @@ class PostgresLookupOptions(LookupOptions):
 
     @model_validator(mode="after")
     def _can_be_asked(self) -> PostgresLookupOptions:
-        if (self.table is None) == (self.query is None):
-            raise ValueError("name table or query, and not both")
         for name in self.pairs.values():
             if (kind := self.types.get(name)) not in _ASKABLE:
                 what = "has no type" if kind is None else f"is {kind}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 import sqlite3
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from decimal import Decimal
 from itertools import chain
@@ -26,9 +26,8 @@ from fulmen.connectors.base.lookup.table import (
     UnreadRow,
 )
 from fulmen.connectors.formats import Malformed
-from fulmen.connectors.formats.options import types_of
 from fulmen.connectors.formats.types import convert_all
-from fulmen.connectors.sql.options import Fields, Name
+from fulmen.connectors.sql.lookup import SqlLookupOptions
 from fulmen.connectors.sqlite.values import lenient, typed_as, value_of
 from fulmen.errors import text_of
 from fulmen.services.sql.names import listed, quoted
@@ -40,31 +39,14 @@ _BY_INDEX = re.compile(r"SEARCH .*USING (?!AUTOMATIC).*(INDEX|KEY)")
 _BUSY_SECONDS = 5.0
 
 
-class SqliteLookupOptions(WholeTableOptions):
+class SqliteLookupOptions(SqlLookupOptions, WholeTableOptions):
     """The `config` of a SqliteLookup."""
 
     path: Annotated[str, Field(min_length=1)]
     """The file, of this machine or of a volume that each worker's pod has."""
-    table: Name | None = None
-    """The table, as the database spells it. Give this or `query`."""
-    query: Name | None = None
-    """A SELECT whose rows are the table. It must have `columns` among its columns."""
-    columns_: Annotated[Fields, Field(alias="columns")]
-    """The columns that are read: a list, or a mapping to their types, such as `{id: int64}`."""
-
     read: Literal["whole", "keys"] = "whole"
     """What is read of the table: `whole`: all of it, again when it changes; `keys`: the rows of
     keys that tuples have, by an index of the table, for one that is large or changes often."""
-
-    @property
-    @override
-    def columns(self) -> tuple[str, ...]:
-        return tuple(self.columns_)
-
-    @property
-    @override
-    def types(self) -> Mapping[str, str]:
-        return types_of(self.columns_)
 
     @property
     @override
@@ -72,9 +54,7 @@ class SqliteLookupOptions(WholeTableOptions):
         return self.read == "keys"
 
     @model_validator(mode="after")
-    def _has_a_table(self) -> SqliteLookupOptions:
-        if (self.table is None) == (self.query is None):
-            raise ValueError("name table or query, and not both")
+    def _can_be_asked(self) -> SqliteLookupOptions:
         for name in self.pairs.values() if self.is_asked else ():
             if (kind := self.types.get(name, "string")) not in _ASKABLE:
                 raise ValueError(
